@@ -1,0 +1,30 @@
+# find_package(convgrad) gives convgrad::convgrad (shared) and convgrad::convgrad_static; pkg-config too.
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+
+install(TARGETS convgrad convgrad_static EXPORT convgrad-targets
+        LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(DIRECTORY include/convgrad DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(EXPORT convgrad-targets NAMESPACE convgrad::
+        DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/convgrad)
+if(CONVGRAD_TOOLS)
+  install(TARGETS convgrad_command RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+  install(FILES docs/convgrad.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+endif()
+
+configure_package_config_file(cmake/convgrad-config.cmake.in
+  ${PROJECT_BINARY_DIR}/convgrad-config.cmake
+  INSTALL_DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/convgrad)
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/convgrad-config-version.cmake
+                                 COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/convgrad-config.cmake
+              ${PROJECT_BINARY_DIR}/convgrad-config-version.cmake
+        DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/convgrad)
+
+if(CONVGRAD_OPENMP)
+  set(convgrad_private_libs "-lstdc++ -lgomp -pthread")
+else()
+  set(convgrad_private_libs "-lstdc++ -pthread")
+endif()
+configure_file(cmake/convgrad.pc.in ${PROJECT_BINARY_DIR}/convgrad.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/convgrad.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

@@ -1,0 +1,79 @@
+// A plan: one operation on tensors of known shapes, checked once, run as often as wanted.
+//
+//   inputs   in the index order of the specification; optional ones may be left out at the end or
+//            be default-constructed (pointers: null)
+//   outputs  output 0 as the specification has it; the BackwardWeights operations take an optional
+//            output 1, diff_bias (an extension: the sum of diff_dst over batch and pixels)
+#ifndef CONVGRAD_PLAN_H_
+#define CONVGRAD_PLAN_H_
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "convgrad/export.h"
+#include "convgrad/operation.h"
+#include "convgrad/status.h"
+#include "convgrad/tensor.h"
+
+namespace convgrad {
+
+struct Options {
+  static constexpr int64_t kNoLimit = -1;
+
+  int threads = 0;                     // 0: as many as the machine has. Never changes the result.
+  int64_t workspace_limit = kNoLimit;  // bytes; 0 is honoured. Never changes the result.
+  float beta = 0.0f;                   // out = beta * out + result; 0 never reads the output
+  std::string kernel;                  // empty: the planner chooses. Kernels() lists the names.
+};
+
+struct KernelInfo {
+  std::string_view name;
+  std::string_view summary;
+};
+
+// The kernels of this build, in the order in which the planner considers them.
+CONVGRAD_API std::vector<KernelInfo> Kernels();
+
+// Immutable and cheap to copy; one plan may run on several threads at once, on different outputs.
+class CONVGRAD_API Plan {
+ public:
+  // Checks everything and infers what is unknown. On an error nothing has happened.
+  static Result<Plan> Make(const Operation& operation, std::span<const TensorDesc> inputs,
+                           std::span<const TensorDesc> outputs = {},
+                           const Options& options = {}) noexcept;
+
+  // Complete: extents and strides are known.
+  const TensorDesc& output(int index = 0) const;
+  int num_outputs() const;
+  int64_t workspace_bytes() const;
+  std::string_view kernel() const;
+
+  // What will run and why: the problem, the kernels considered, workspace, expected time.
+  std::string Explain() const;
+
+  // `workspace` needs workspace_bytes() bytes, of any alignment, and no other run may use it at the
+  // same time. Fails, before anything is written, on a missing pointer and on a shape tensor that
+  // differs from the planned shape. Never allocates on success.
+  Status Run(std::span<const void* const> inputs, std::span<void* const> outputs,
+             void* workspace = nullptr) const noexcept;
+  Status Run(std::initializer_list<const void*> inputs, void* output,
+             void* workspace = nullptr) const noexcept;
+
+ private:
+  struct Impl;
+  explicit Plan(std::shared_ptr<const Impl> impl);
+  std::shared_ptr<const Impl> impl_;
+};
+
+// One call: plan, workspace and run.
+CONVGRAD_API Status Run(const Operation& operation, const std::vector<ConstTensorView>& inputs,
+                        const std::vector<TensorView>& outputs,
+                        const Options& options = {}) noexcept;
+
+}  // namespace convgrad
+
+#endif  // CONVGRAD_PLAN_H_

@@ -1,0 +1,75 @@
+#include "core/parallel.h"
+
+#include <algorithm>
+#include <atomic>
+
+#if defined(CONVGRAD_OPENMP)
+#include <omp.h>
+#else
+#include <system_error>
+#include <thread>
+#include <vector>
+#endif
+
+namespace convgrad {
+namespace {
+
+// Hands out ranges until none is left; threads that find none cost nothing.
+struct Ranges {
+  int64_t count;
+  int64_t grain;
+  RangeFunction function;
+  const void* context;
+  std::atomic<int64_t> next{0};
+
+  void Drain() {
+    const int64_t ranges = (count - 1) / grain + 1;
+    for (int64_t i = next++; i < ranges; i = next++) {
+      const int64_t begin = i * grain;
+      function(context, begin, begin + std::min(grain, count - begin));
+    }
+  }
+};
+
+}  // namespace
+
+int ResolveThreads(int asked) {
+#if defined(CONVGRAD_OPENMP)
+  const int cores = omp_get_num_procs();
+  const int all = omp_get_max_threads();
+#else
+  const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  const int all = cores;
+#endif
+  // An OpenMP runtime that cannot start a thread ends the process: a count that no machine of this
+  // size can use is not passed on.
+  return std::min(asked > 0 ? asked : all, std::max(64, 2 * cores));
+}
+
+void ParallelRanges(int threads, int64_t count, int64_t grain, RangeFunction function,
+                    const void* context) {
+  if (count <= 0) return;
+  Ranges ranges{count, std::max<int64_t>(1, grain), function, context};
+  const int64_t useful = (count - 1) / ranges.grain + 1;
+  const int team = static_cast<int>(std::min<int64_t>(std::max(1, threads), useful));
+  if (team == 1) return ranges.Drain();
+#if defined(CONVGRAD_OPENMP)
+#pragma omp parallel num_threads(team)
+  ranges.Drain();
+#else
+  // Without OpenMP (and under ThreadSanitizer, which cannot see into its runtime).
+  std::vector<std::thread> helpers;
+  helpers.reserve(team - 1);
+  for (int i = 1; i < team; ++i) {
+    try {
+      helpers.emplace_back([&ranges] { ranges.Drain(); });
+    } catch (const std::system_error&) {
+      break;  // fewer threads do the same work
+    }
+  }
+  ranges.Drain();
+  for (std::thread& helper : helpers) helper.join();
+#endif
+}
+
+}  // namespace convgrad

@@ -1,0 +1,107 @@
+// The canonical problem: y = x * w, and which of the three is written. Step 3 of the story ends
+// here and everything below starts here. Formats are strides, ranks below 3 have unit axes, and
+// nothing from here on knows the words src, NXC, OIX or transpose.
+#ifndef CONVGRAD_CORE_PROBLEM_H_
+#define CONVGRAD_CORE_PROBLEM_H_
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+#include "convgrad/types.h"
+#include "core/window.h"
+
+namespace convgrad {
+
+// What is written: y (fprop), x (dgrad) or w (wgrad).
+enum class Pass { kFprop, kDgrad, kWgrad };
+
+constexpr std::string_view NameOf(Pass pass) {
+  return pass == Pass::kFprop ? "fprop" : pass == Pass::kDgrad ? "dgrad" : "wgrad";
+}
+
+constexpr int kAxes = 3;  // depth, height, width
+
+// x or y: [batch, groups * channels, in or out...], strides in elements.
+struct PixelStrides {
+  int64_t n = 0;
+  int64_t c = 0;
+  std::array<int64_t, kAxes> s{};
+
+  bool operator==(const PixelStrides&) const = default;
+};
+
+// w: [groups, co, ci, taps...], strides in elements.
+struct WeightStrides {
+  int64_t g = 0;
+  int64_t co = 0;
+  int64_t ci = 0;
+  std::array<int64_t, kAxes> s{};
+
+  bool operator==(const WeightStrides&) const = default;
+};
+
+// fprop, dgrad: one value per output channel, added. wgrad: written, the sum of one operand over
+// batch and pixels: of y, or, where a transposed convolution exchanged the two, of x.
+struct Bias {
+  bool present = false;
+  bool sums_x = false;  // wgrad only
+  int64_t stride = 1;
+
+  bool operator==(const Bias&) const = default;
+};
+
+struct Problem {
+  Pass pass = Pass::kFprop;
+  DataType type = DataType::kF32;  // of every operand
+  int64_t batch = 1;
+  int64_t groups = 1;
+  int64_t ci = 1;  // channels of x in one group
+  int64_t co = 1;  // channels of y in one group
+  std::array<Axis, kAxes> axes;
+  PixelStrides x;
+  WeightStrides w;
+  PixelStrides y;
+  Bias bias;
+
+  bool operator==(const Problem&) const = default;
+};
+
+// The pointers of one run. The one that `pass` writes is not const in truth.
+struct Operands {
+  const void* x = nullptr;
+  const void* w = nullptr;
+  const void* y = nullptr;
+  const void* bias = nullptr;  // fprop, dgrad
+  void* out = nullptr;         // x, w or y
+  void* diff_bias = nullptr;   // wgrad
+};
+
+// Multiply-adds with both factors inside their tensors, as a double: it may exceed 2^63.
+inline double CountMultiplyAdds(const Problem& p) {
+  double count = static_cast<double>(p.batch) * static_cast<double>(p.groups) *
+                 static_cast<double>(p.ci) * static_cast<double>(p.co);
+  for (const Axis& axis : p.axes) count *= static_cast<double>(CountPairs(axis));
+  return count;
+}
+
+// Bytes of x, w and y, each touched once.
+inline double CountBytes(const Problem& p) {
+  double x = static_cast<double>(p.batch) * static_cast<double>(p.groups * p.ci);
+  double y = static_cast<double>(p.batch) * static_cast<double>(p.groups * p.co);
+  double w = static_cast<double>(p.groups * p.ci) * static_cast<double>(p.co);
+  for (const Axis& axis : p.axes) {
+    x *= static_cast<double>(axis.in);
+    y *= static_cast<double>(axis.out);
+    w *= static_cast<double>(axis.taps);
+  }
+  return (x + y + w) * static_cast<double>(SizeOf(p.type));
+}
+
+// Strides of a dense [batch, channel, pixels...] x and y and a dense [g, co, ci, taps...] w: what
+// the text form leaves out.
+void SetDenseStrides(Problem& problem);
+
+}  // namespace convgrad
+
+#endif  // CONVGRAD_CORE_PROBLEM_H_

@@ -1,0 +1,207 @@
+#include "core/problem_text.h"
+
+#include <charconv>
+#include <span>
+#include <vector>
+
+#include "core/text.h"
+
+namespace convgrad {
+namespace {
+
+std::array<int64_t, kAxes> Each(const Problem& p, int64_t Axis::*field) {
+  return {p.axes[0].*field, p.axes[1].*field, p.axes[2].*field};
+}
+
+std::array<int64_t, 5> AsArray(const PixelStrides& s) { return {s.n, s.c, s.s[0], s.s[1], s.s[2]}; }
+std::array<int64_t, 6> AsArray(const WeightStrides& s) {
+  return {s.g, s.co, s.ci, s.s[0], s.s[1], s.s[2]};
+}
+PixelStrides PixelStridesOf(const std::vector<int64_t>& v) {
+  return {v[0], v[1], {v[2], v[3], v[4]}};
+}
+WeightStrides WeightStridesOf(const std::vector<int64_t>& v) {
+  return {v[0], v[1], v[2], {v[3], v[4], v[5]}};
+}
+
+struct Field {
+  std::string_view key;
+  int64_t Problem::*value;
+};
+constexpr Field kCounts[] = {
+    {"g", &Problem::groups}, {"n", &Problem::batch}, {"ci", &Problem::ci}, {"co", &Problem::co}};
+
+struct AxisField {
+  std::string_view key;
+  int64_t Axis::*value;
+  int64_t least;
+};
+constexpr AxisField kAxisFields[] = {{"in", &Axis::in, 0},      {"taps", &Axis::taps, 1},
+                                     {"out", &Axis::out, 0},    {"s", &Axis::stride, 1},
+                                     {"d", &Axis::dilation, 1}, {"p", &Axis::pad, 0}};
+
+Status Bad(std::string_view token, std::string_view rule) {
+  return {StatusCode::kInvalidArgument, Join("problem field '", token, "' is wrong: ", rule)};
+}
+
+// "64" or "1x56x56" or "1,2,3"; empty on any mistake.
+std::vector<int64_t> ParseNumbers(std::string_view text, char separator) {
+  std::vector<int64_t> numbers;
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  while (true) {
+    int64_t number = 0;
+    const auto [next, error] = std::from_chars(at, end, number);
+    if (error != std::errc()) return {};
+    numbers.push_back(number);
+    if (next == end) return numbers;
+    if (*next != separator) return {};
+    at = next + 1;
+  }
+}
+
+// What a plan gets from the specification's checks, a line must show by itself: no index overflows.
+Status CheckSizes(const Problem& p) {
+  Int128 x = 1, w = 1, y = 1;
+  const auto grow = [](Int128& product, int64_t extent) {
+    product *= std::max<int64_t>(extent, 1);
+    return product <= INT64_MAX / 8;
+  };
+  bool fits = grow(x, p.batch) && grow(x, p.groups) && grow(x, p.ci) && grow(y, p.batch) &&
+              grow(y, p.groups) && grow(y, p.co) && grow(w, p.groups) && grow(w, p.ci) &&
+              grow(w, p.co);
+  for (const Axis& axis : p.axes) {
+    fits = fits && grow(x, axis.in) && grow(y, axis.out) && grow(w, axis.taps);
+    const auto span = KernelSpan(axis.taps, axis.dilation);
+    fits = fits && span && FitInt64(Int128{axis.in} + axis.pad) &&
+           InExtent(axis.out, axis.stride, *span, 0, 0, 0);
+  }
+  return fits ? Status() : Bad(ToText(p), "extents, strides or dilations overflow 64 bits");
+}
+
+class Parser {
+ public:
+  Status Accept(std::string_view token) {
+    const size_t letters = token.find_first_of("-0123456789[");
+    if (letters == std::string_view::npos) return Word(token);
+    const std::string_view key = token.substr(0, letters);
+    const std::string_view rest = token.substr(letters);
+    if (token == "f32" || token == "bf16" || token == "f16") return Word(token);
+    if (rest.front() == '[') return Strides(token, key, rest);
+    for (const Field& field : kCounts) {
+      if (field.key != key) continue;
+      const std::vector<int64_t> v = ParseNumbers(rest, 'x');
+      const int64_t least = key == "g" ? 1 : 0;
+      if (v.size() != 1 || v[0] < least) return Bad(token, "a count such as g1, n8, ci64 or co64");
+      problem_.*field.value = v[0];
+      return {};
+    }
+    for (const AxisField& field : kAxisFields) {
+      if (field.key != key) continue;
+      const std::vector<int64_t> v = ParseNumbers(rest, 'x');
+      if (v.size() != kAxes) return Bad(token, "three numbers such as 1x56x56");
+      for (int a = 0; a < kAxes; ++a) {
+        if (v[a] < field.least) return Bad(token, Join("numbers of at least ", field.least));
+        problem_.axes[a].*field.value = v[a];
+      }
+      return {};
+    }
+    return Bad(token, "no such field");
+  }
+
+  Result<Problem> Finish() {
+    if (!has_pass_) return Bad("", "the line begins with fprop, dgrad or wgrad");
+    if (Status status = CheckSizes(problem_); !status.ok()) return status;
+    Problem dense = problem_;
+    SetDenseStrides(dense);
+    if (x_.empty()) problem_.x = dense.x;
+    if (w_.empty()) problem_.w = dense.w;
+    if (y_.empty()) problem_.y = dense.y;
+    if (!x_.empty()) problem_.x = PixelStridesOf(x_);
+    if (!w_.empty()) problem_.w = WeightStridesOf(w_);
+    if (!y_.empty()) problem_.y = PixelStridesOf(y_);
+    return problem_;
+  }
+
+ private:
+  Status Word(std::string_view token) {
+    for (Pass pass : {Pass::kFprop, Pass::kDgrad, Pass::kWgrad}) {
+      if (token == NameOf(pass)) {
+        problem_.pass = pass;
+        has_pass_ = true;
+        return {};
+      }
+    }
+    for (DataType type : {DataType::kF32, DataType::kBF16, DataType::kF16}) {
+      if (token == NameOf(type)) {
+        problem_.type = type;
+        return {};
+      }
+    }
+    return Bad(token, "expected a pass (fprop, dgrad, wgrad), a type (f32, bf16, f16) or a field");
+  }
+
+  Status Strides(std::string_view token, std::string_view key, std::string_view rest) {
+    if (rest.back() != ']') return Bad(token, "strides end with ]");
+    std::vector<int64_t> v = ParseNumbers(rest.substr(1, rest.size() - 2), ',');
+    if (key == "x" && v.size() == 5) return x_ = std::move(v), Status();
+    if (key == "y" && v.size() == 5) return y_ = std::move(v), Status();
+    if (key == "w" && v.size() == 6) return w_ = std::move(v), Status();
+    if ((key == "bias" || key == "xbias") && v.size() == 1) {
+      problem_.bias = {true, key == "xbias", v[0]};
+      return {};
+    }
+    return Bad(token,
+               "strides are x[n,c,d,h,w], w[g,co,ci,d,h,w], y[n,c,d,h,w], bias[c] or xbias[c]");
+  }
+
+  Problem problem_;
+  bool has_pass_ = false;
+  std::vector<int64_t> x_, w_, y_;
+};
+
+}  // namespace
+
+void SetDenseStrides(Problem& p) {
+  int64_t in = 1, out = 1, taps = 1;
+  for (int a = kAxes - 1; a >= 0; --a) {
+    p.x.s[a] = in;
+    p.y.s[a] = out;
+    p.w.s[a] = taps;
+    in *= p.axes[a].in;
+    out *= p.axes[a].out;
+    taps *= p.axes[a].taps;
+  }
+  p.x.c = in;
+  p.x.n = in * p.groups * p.ci;
+  p.y.c = out;
+  p.y.n = out * p.groups * p.co;
+  p.w.ci = taps;
+  p.w.co = taps * p.ci;
+  p.w.g = p.w.co * p.co;
+}
+
+std::string ToText(const Problem& p) {
+  std::string text = Join(NameOf(p.pass), " ", NameOf(p.type));
+  for (const Field& field : kCounts) text += Join(" ", field.key, p.*field.value);
+  for (const AxisField& field : kAxisFields) {
+    text += Join(" ", field.key, JoinNumbers(Each(p, field.value), "x"));
+  }
+  Problem dense = p;
+  SetDenseStrides(dense);
+  if (!(p.x == dense.x)) text += Join(" x[", JoinNumbers(AsArray(p.x), ","), "]");
+  if (!(p.w == dense.w)) text += Join(" w[", JoinNumbers(AsArray(p.w), ","), "]");
+  if (!(p.y == dense.y)) text += Join(" y[", JoinNumbers(AsArray(p.y), ","), "]");
+  if (p.bias.present) text += Join(p.bias.sums_x ? " xbias[" : " bias[", p.bias.stride, "]");
+  return text;
+}
+
+Result<Problem> ParseProblem(std::string_view line) {
+  Parser parser;
+  for (std::string_view token : SplitWords(line)) {
+    if (Status status = parser.Accept(token); !status.ok()) return status;
+  }
+  return parser.Finish();
+}
+
+}  // namespace convgrad

@@ -1,0 +1,31 @@
+// The kernels: one row each. The planner, `explain`, the command and the tests read this table, so
+// a kernel is added by adding one file and one row. Step 4 of the story.
+#ifndef CONVGRAD_PLAN_KERNEL_TABLE_H_
+#define CONVGRAD_PLAN_KERNEL_TABLE_H_
+
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "core/problem.h"
+
+namespace convgrad {
+
+struct KernelRow {
+  std::string_view name;
+  std::string_view summary;
+  // Empty: it can run the problem. Else the reason why not, as the end of a sentence.
+  std::string (*refusal)(const Problem& problem);
+  // Closed-form estimate, in seconds, on `threads` threads; the smallest wins.
+  double (*cost)(const Problem& problem, int threads);
+  int64_t (*workspace_bytes)(const Problem& problem, int threads, int64_t limit);
+  std::string (*tile)(const Problem& problem);
+  void (*run)(const Problem& problem, const Operands& operands, float beta, int threads,
+              void* workspace);
+};
+
+std::span<const KernelRow> KernelTable();
+
+}  // namespace convgrad
+
+#endif  // CONVGRAD_PLAN_KERNEL_TABLE_H_

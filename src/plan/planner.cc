@@ -1,0 +1,122 @@
+#include "plan/planner.h"
+
+#include <cmath>
+#include <cstdio>
+#include <vector>
+
+#include "core/parallel.h"
+#include "core/problem_text.h"
+#include "core/text.h"
+
+namespace convgrad {
+namespace {
+
+Status Invalid(std::string message) { return {StatusCode::kInvalidArgument, std::move(message)}; }
+
+Status CheckRequest(const PlanRequest& request) {
+  if (request.threads < 0) {
+    return Invalid(Join("option threads is ", request.threads, ", expected 0 (all) or more"));
+  }
+  if (request.workspace_limit < -1) {
+    return Invalid(Join("option workspace_limit is ", request.workspace_limit,
+                        ", expected -1 (no limit), 0 or more bytes"));
+  }
+  if (!std::isfinite(request.beta)) {
+    return Invalid(Join("option beta is ", std::isnan(request.beta) ? "not a number" : "infinite",
+                        ", expected a finite number"));
+  }
+  return {};
+}
+
+Result<const KernelRow*> ByName(const Problem& problem, std::string_view name) {
+  std::vector<std::string_view> names;
+  for (const KernelRow& row : KernelTable()) {
+    names.push_back(row.name);
+    if (row.name != name) continue;
+    if (std::string reason = row.refusal(problem); !reason.empty()) {
+      return Invalid(Join("kernel '", name, "' cannot run this problem: ", reason));
+    }
+    return &row;
+  }
+  return Invalid(Join("kernel '", name, "' is unknown, expected one of ", JoinWords(names, ", ")));
+}
+
+std::string Scaled(double value, std::string_view unit) {
+  static constexpr std::string_view kPrefixes[] = {"", "k", "M", "G", "T", "P", "E"};
+  size_t p = 0;
+  while (value >= 1000 && p + 1 < std::size(kPrefixes)) {
+    value /= 1000;
+    ++p;
+  }
+  char digits[32];
+  std::snprintf(digits, sizeof digits, "%.3g ", value);
+  return Join(digits, kPrefixes[p], unit);
+}
+
+std::string Milliseconds(double seconds) {
+  char digits[32];
+  std::snprintf(digits, sizeof digits, "%.3g ms", seconds * 1e3);
+  return digits;
+}
+
+}  // namespace
+
+Result<KernelPlan> MakeKernelPlan(const Problem& problem, const PlanRequest& request) {
+  if (Status status = CheckRequest(request); !status.ok()) return status;
+  KernelPlan plan{.problem = problem,
+                  .threads = ResolveThreads(request.threads),
+                  .workspace_limit = request.workspace_limit,
+                  .beta = request.beta,
+                  .forced = !request.kernel.empty()};
+  if (plan.forced) {
+    Result<const KernelRow*> row = ByName(problem, request.kernel);
+    if (!row.ok()) return row.status();
+    plan.kernel = *row;
+  } else {
+    double least = INFINITY;
+    for (const KernelRow& row : KernelTable()) {
+      if (!row.refusal(problem).empty()) continue;
+      const double cost = row.cost(problem, plan.threads);
+      if (plan.kernel == nullptr || cost < least) {
+        least = cost;
+        plan.kernel = &row;
+      }
+    }
+  }
+  plan.workspace_bytes = plan.kernel->workspace_bytes(problem, plan.threads, plan.workspace_limit);
+  return plan;
+}
+
+std::string ExplainKernelPlan(const KernelPlan& plan) {
+  const Problem& p = plan.problem;
+  std::string text;
+  const auto line = [&text](std::string_view key, std::string_view value) {
+    text += Join(key, std::string(12 - std::min<size_t>(key.size(), 11), ' '), value, "\n");
+  };
+  line("problem", ToText(p));
+  line("work", Join(Scaled(2 * CountMultiplyAdds(p), "FLOP"), ", ", Scaled(CountBytes(p), "B"),
+                    " if each operand is touched once"));
+  for (const KernelRow& row : KernelTable()) {
+    const std::string reason = row.refusal(p);
+    const std::string cost = Milliseconds(row.cost(p, plan.threads));
+    std::string verdict = "refuses: " + reason;
+    if (reason.empty()) verdict = Join("can run it, expected ", cost);
+    if (&row == plan.kernel) {
+      verdict = plan.forced                 ? "runs: asked for by name"
+                : KernelTable().size() == 1 ? "runs: the only kernel of this build"
+                                            : "runs: the smallest expected time";
+    }
+    line("kernel", Join(row.name, " ", verdict, " (", row.summary, ")"));
+  }
+  line("tile", plan.kernel->tile(p));
+  line("threads", Join(plan.threads));
+  line("workspace", Join(plan.workspace_bytes, " bytes",
+                         plan.workspace_limit < 0 ? std::string(", no limit")
+                                                  : Join(" of at most ", plan.workspace_limit)));
+  const double seconds = plan.kernel->cost(p, plan.threads);
+  line("expected", Join(Milliseconds(seconds), seconds > 0 ? ", " : "",
+                        seconds > 0 ? Scaled(2 * CountMultiplyAdds(p) / seconds, "FLOP/s") : ""));
+  return text;
+}
+
+}  // namespace convgrad

@@ -1,0 +1,171 @@
+#include "spec/arguments.h"
+
+#include <algorithm>
+
+#include "core/text.h"
+
+namespace convgrad {
+namespace {
+
+Status Invalid(StatusCode code, std::string message) { return {code, std::move(message)}; }
+
+// Ranks 3, 4, 5: one, two or three spatial axes.
+constexpr int kLeastRank = 3;
+constexpr int kMostRank = 5;
+
+Status CheckCount(const OperationSchema& schema, std::string_view what,
+                  std::span<const ArgumentSchema> wanted, size_t given) {
+  if (given <= wanted.size()) return {};
+  return Invalid(StatusCode::kInvalidArgument, Join(schema.name, " was given ", given, " ", what,
+                                                    ", it has at most ", wanted.size()));
+}
+
+Status CheckRank(const Argument& argument, int expected) {
+  const int rank = static_cast<int>(argument.desc.extents.size());
+  if (rank == expected) return {};
+  return Invalid(StatusCode::kInvalidShape,
+                 Join(argument.name, " has rank ", rank, ", expected ", expected));
+}
+
+Status CheckKnown(const Argument& argument) {
+  for (size_t a = 0; a < argument.desc.extents.size(); ++a) {
+    if (argument.desc.extents[a] < 0) {
+      return Invalid(StatusCode::kInvalidShape,
+                     Join(argument.name, " dim ", a, " is unknown (", argument.desc.extents[a],
+                          "), inputs must be known"));
+    }
+  }
+  return {};
+}
+
+// A shape tensor: s32 or s64, one number for each axis of the output.
+Status CheckShapeTensor(const Argument& argument, int rank) {
+  const TensorDesc& desc = argument.desc;
+  if (desc.type != DataType::kS32 && desc.type != DataType::kS64) {
+    return Invalid(StatusCode::kInvalidType,
+                   Join(argument.name, " has type ", NameOf(desc.type), ", expected s32 or s64"));
+  }
+  if (desc.extents.size() != 1 || desc.extents[0] != rank) {
+    return Invalid(
+        StatusCode::kInvalidShape,
+        Join(argument.name, " has shape ", JoinNumbers(desc.extents, "x"),
+             ", expected one axis of ", rank, ", one number for each axis of the output"));
+  }
+  if (!desc.strides.empty() && desc.strides != Dims{1}) {
+    return Invalid(StatusCode::kInvalidShape,
+                   Join(argument.name, " has stride ", JoinNumbers(desc.strides, ","),
+                        ", a shape tensor is dense"));
+  }
+  if (desc.values.empty()) return {};
+  if (static_cast<int>(desc.values.size()) != rank) {
+    return Invalid(StatusCode::kInvalidShape,
+                   Join(argument.name, " has ", desc.values.size(), " values, expected ", rank));
+  }
+  for (size_t a = 0; a < desc.values.size(); ++a) {
+    if (desc.values[a] < 0) {
+      return Invalid(StatusCode::kInvalidShape, Join(argument.name, " is ", desc.values[a],
+                                                     " at entry ", a, ", expected at least 0"));
+    }
+  }
+  return {};
+}
+
+Status CheckType(const Argument& argument, DataType type, std::string_view first) {
+  if (argument.desc.type == type) return {};
+  return Invalid(StatusCode::kInvalidType,
+                 Join(argument.name, " has type ", NameOf(argument.desc.type), ", expected ",
+                      NameOf(type), " as ", first, " has"));
+}
+
+class Collector {
+ public:
+  explicit Collector(const OperationSchema& schema) : schema_(schema) {}
+
+  Status AddInputs(std::span<const TensorDesc> inputs) {
+    if (Status s = CheckCount(schema_, "inputs", schema_.inputs, inputs.size()); !s.ok()) return s;
+    for (size_t i = 0; i < schema_.inputs.size(); ++i) {
+      const ArgumentSchema& wanted = schema_.inputs[i];
+      Argument& argument = arguments_.at(wanted.role);
+      argument.name = wanted.name;
+      if (i < inputs.size()) argument.desc = inputs[i];
+      if (wanted.required && !argument.desc.given()) {
+        return Invalid(
+            StatusCode::kInvalidArgument,
+            Join("input ", i, " '", wanted.name, "' is missing, ", schema_.name, " requires it"));
+      }
+      if (!argument.desc.given()) continue;
+      if (Status s = CheckKnown(argument); !s.ok()) return s;
+    }
+    const ArgumentSchema& first = schema_.inputs[0];
+    const TensorDesc& desc = arguments_.at(first.role).desc;
+    if (!IsFloat(desc.type)) {
+      return Invalid(StatusCode::kInvalidType, Join(first.name, " has type ", NameOf(desc.type),
+                                                    ", expected f32, bf16 or f16"));
+    }
+    arguments_.type = desc.type;
+    arguments_.rank = static_cast<int>(desc.extents.size());
+    if (arguments_.rank < kLeastRank || arguments_.rank > kMostRank) {
+      return Invalid(StatusCode::kInvalidShape,
+                     Join(first.name, " has rank ", arguments_.rank, ", expected 3, 4 or 5"));
+    }
+    return CheckInputs();
+  }
+
+  Status AddOutputs(std::span<const TensorDesc> outputs) {
+    if (Status s = CheckCount(schema_, "outputs", schema_.outputs, outputs.size()); !s.ok())
+      return s;
+    arguments_.output = schema_.outputs[0].role;
+    for (size_t i = 0; i < schema_.outputs.size(); ++i) {
+      const ArgumentSchema& wanted = schema_.outputs[i];
+      Argument& argument = arguments_.at(wanted.role);
+      argument.name = wanted.name;
+      argument.is_output = true;
+      if (i < outputs.size()) argument.desc = outputs[i];
+      if (!argument.desc.given()) {
+        if (!wanted.required) continue;
+        argument.desc.type = arguments_.type;
+      }
+      if (Status s = CheckType(argument, arguments_.type, schema_.inputs[0].name); !s.ok())
+        return s;
+      if (argument.desc.extents.empty()) continue;  // to be inferred
+      const int rank = wanted.role == Role::kBias ? 1 : arguments_.rank;
+      if (Status s = CheckRank(argument, rank); !s.ok()) return s;
+    }
+    return {};
+  }
+
+  Arguments Take() { return std::move(arguments_); }
+
+ private:
+  Status CheckInputs() {
+    for (const ArgumentSchema& wanted : schema_.inputs) {
+      const Argument& argument = arguments_.at(wanted.role);
+      if (!argument.desc.given()) continue;
+      if (wanted.role == Role::kShape) {
+        if (Status s = CheckShapeTensor(argument, arguments_.rank); !s.ok()) return s;
+        continue;
+      }
+      if (Status s = CheckType(argument, arguments_.type, schema_.inputs[0].name); !s.ok())
+        return s;
+      const int rank = wanted.role == Role::kBias ? 1 : arguments_.rank;
+      if (Status s = CheckRank(argument, rank); !s.ok()) return s;
+    }
+    return {};
+  }
+
+  const OperationSchema& schema_;
+  Arguments arguments_;
+};
+
+}  // namespace
+
+Result<Arguments> CollectArguments(const OperationSchema& schema,
+                                   std::span<const TensorDesc> inputs,
+                                   std::span<const TensorDesc> outputs) {
+  Collector collector(schema);
+  if (Status status = collector.AddInputs(inputs); !status.ok()) return status;
+  if (Status status = collector.AddOutputs(outputs); !status.ok()) return status;
+  return collector.Take();
+}
+
+}  // namespace convgrad

@@ -1,0 +1,38 @@
+// The tensors of one operation by their roles: which are given, what they are called, and the
+// checks that need no geometry (presence, types, ranks, unknown extents). Part of step 2.
+#ifndef CONVGRAD_SPEC_ARGUMENTS_H_
+#define CONVGRAD_SPEC_ARGUMENTS_H_
+
+#include <array>
+#include <span>
+#include <string_view>
+
+#include "convgrad/status.h"
+#include "convgrad/tensor.h"
+#include "spec/schema.h"
+
+namespace convgrad {
+
+struct Argument {
+  std::string_view name;
+  TensorDesc desc;  // as given; an output's extents may be unknown
+  bool is_output = false;
+};
+
+struct Arguments {
+  std::array<Argument, 5> by_role;  // an argument that is not there has a desc that is not given()
+  DataType type = DataType::kUndef;
+  int rank = 0;
+  Role output = Role::kDst;  // of output 0
+
+  const Argument& at(Role role) const { return by_role[static_cast<size_t>(role)]; }
+  Argument& at(Role role) { return by_role[static_cast<size_t>(role)]; }
+};
+
+Result<Arguments> CollectArguments(const OperationSchema& schema,
+                                   std::span<const TensorDesc> inputs,
+                                   std::span<const TensorDesc> outputs);
+
+}  // namespace convgrad
+
+#endif  // CONVGRAD_SPEC_ARGUMENTS_H_

@@ -1,0 +1,21 @@
+// Checks of single tensors: ranks, known extents, sizes that fit in 63 bits, strides, overlap.
+#ifndef CONVGRAD_SPEC_EXTENT_H_
+#define CONVGRAD_SPEC_EXTENT_H_
+
+#include <string_view>
+
+#include "convgrad/status.h"
+#include "convgrad/tensor.h"
+
+namespace convgrad {
+
+// Fills in dense strides where there are none and checks that every byte offset of the tensor fits
+// in 63 bits. Extents must be known.
+Status CompleteStrides(std::string_view name, TensorDesc& tensor);
+
+// An output's elements must not share memory.
+Status CheckNoOverlap(std::string_view name, const TensorDesc& tensor);
+
+}  // namespace convgrad
+
+#endif  // CONVGRAD_SPEC_EXTENT_H_
