@@ -51,6 +51,8 @@ class CONVGRAD_API Plan {
   int num_outputs() const;
   int64_t workspace_bytes() const;
   std::string_view kernel() const;
+  // Of one run: two for each multiply-add whose factors both lie inside their tensors.
+  double flops() const;
 
   // What will run and why: the problem, the kernels considered, workspace, expected time.
   std::string Explain() const;

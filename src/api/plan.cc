@@ -131,6 +131,7 @@ const TensorDesc& Plan::output(int index) const { return impl_->output(index); }
 int Plan::num_outputs() const { return impl_->num_outputs; }
 int64_t Plan::workspace_bytes() const { return impl_->kernel_plan.workspace_bytes; }
 std::string_view Plan::kernel() const { return impl_->kernel_plan.kernel->name; }
+double Plan::flops() const { return 2 * CountMultiplyAdds(impl_->kernel_plan.problem); }
 
 std::string Plan::Explain() const {
   const CheckedOperation& op = impl_->operation;

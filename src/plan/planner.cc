@@ -55,7 +55,7 @@ std::string Scaled(double value, std::string_view unit) {
 
 std::string Milliseconds(double seconds) {
   char digits[32];
-  std::snprintf(digits, sizeof digits, "%.3g ms", seconds * 1e3);
+  std::snprintf(digits, sizeof digits, "%.4g ms", seconds * 1e3);
   return digits;
 }
 

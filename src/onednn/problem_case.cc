@@ -1,0 +1,310 @@
+// Descriptor + choice -> operation + tensors. A tag becomes a format of the specification with
+// dense strides where one says exactly that, so that suites exercise the formats themselves, and
+// explicit strides under NCX, OIX or IOX everywhere else.
+#include "onednn/problem_case.h"
+
+#include <array>
+#include <optional>
+
+#include "onednn/memory_tag.h"
+
+namespace convgrad::onednn {
+namespace {
+
+struct Layout {
+  std::string format;
+  TensorDesc desc;
+};
+
+Status Prefixed(std::string_view option, std::string_view tag, const Status& status) {
+  return Status(status.code(),
+                std::string(option) + "=" + std::string(tag) + ": " + status.message());
+}
+
+// --- data ---------------------------------------------------------------------------------------
+
+struct DataTensor {
+  AxisOrder order;
+  Dims extents;  // n, c, spatial
+  Dims strides;  // of the same axes
+};
+
+Result<DataTensor> ReadDataTag(std::string_view option, std::string_view tag, Dims extents) {
+  DataTensor tensor;
+  Result<AxisOrder> order = DataOrder(tag, static_cast<int>(extents.size()) - 2);
+  if (!order.ok()) return Prefixed(option, tag, order.status());
+  Result<Dims> strides = StridesOf(*order, extents);
+  if (!strides.ok()) return Prefixed(option, tag, strides.status());
+  tensor.order = *std::move(order);
+  tensor.extents = std::move(extents);
+  tensor.strides = *std::move(strides);
+  return tensor;
+}
+
+bool IsChannelsLast(const DataTensor& tensor) {
+  AxisOrder expected{0};
+  for (size_t axis = 2; axis < tensor.extents.size(); ++axis) {
+    expected.push_back(static_cast<int>(axis));
+  }
+  expected.push_back(1);
+  return tensor.order == expected;
+}
+
+bool IsChannelsFirst(const DataTensor& tensor) {
+  for (size_t axis = 0; axis < tensor.order.size(); ++axis) {
+    if (tensor.order[axis] != static_cast<int>(axis)) return false;
+  }
+  return true;
+}
+
+// data_format is one attribute for both tensors, so `channels_last` is too.
+TensorDesc DescOf(const DataTensor& tensor, DataType type, bool channels_last) {
+  TensorDesc desc;
+  desc.type = type;
+  desc.extents = tensor.extents;
+  if (channels_last) {
+    desc.extents.erase(desc.extents.begin() + 1);
+    desc.extents.push_back(tensor.extents[1]);
+  } else if (!IsChannelsFirst(tensor)) {
+    desc.strides = tensor.strides;
+  }
+  return desc;
+}
+
+// --- weights ------------------------------------------------------------------------------------
+
+// The axes of weights as WeightsOrder numbers them.
+enum WeightsAxis { kG, kO, kI, kFirstSpatial };
+
+// A weights shape of the specification: the format, its axes from the outermost, and the channel
+// axis of which the groups are the slow part.
+struct PublicShape {
+  std::string_view format;
+  bool spatial_first;
+  std::array<int, 2> channels;  // the order of the two channel axes
+  int grouped;
+};
+
+constexpr std::array<PublicShape, 2> kConvolutionShapes = {{
+    {"OIX", false, {kO, kI}, kO},
+    {"XIO", true, {kI, kO}, kO},
+}};
+constexpr std::array<PublicShape, 4> kConvTransposeShapes = {{
+    {"IOX", false, {kI, kO}, kI},
+    {"XOI", true, {kO, kI}, kI},
+    {"IOX", false, {kI, kO}, kO},
+    {"XOI", true, {kO, kI}, kO},
+}};
+
+std::vector<PublicShape> PublicShapes(bool transposed) {
+  if (transposed) return {kConvTransposeShapes.begin(), kConvTransposeShapes.end()};
+  return {kConvolutionShapes.begin(), kConvolutionShapes.end()};
+}
+
+// The axes of `shape` from the outermost, with the g before the channel that it belongs to.
+AxisOrder OrderOf(const PublicShape& shape, int rank, bool with_g) {
+  AxisOrder spatial, order;
+  for (int axis = 0; axis < rank; ++axis) spatial.push_back(kFirstSpatial + axis);
+  if (shape.spatial_first) order = spatial;
+  for (int channel : shape.channels) {
+    if (with_g && channel == shape.grouped) order.push_back(kG);
+    order.push_back(channel);
+  }
+  if (!shape.spatial_first) order.insert(order.end(), spatial.begin(), spatial.end());
+  return order;
+}
+
+struct WeightsTensor {
+  AxisOrder order;
+  Dims extents;  // g, o, i, spatial
+  Dims strides;  // of the same axes
+
+  int rank() const { return static_cast<int>(extents.size()) - kFirstSpatial; }
+};
+
+// The stride of the public axis that joins g and `channel`, if there is one.
+std::optional<int64_t> JoinedStride(const WeightsTensor& weights, int channel) {
+  const int64_t stride = weights.strides[static_cast<size_t>(channel)];
+  const int64_t extent = weights.extents[static_cast<size_t>(channel)];
+  if (weights.extents[kG] == 1) return stride;
+  if (extent == 1 || weights.strides[kG] == extent * stride) {
+    return extent == 1 ? weights.strides[kG] : stride;
+  }
+  return std::nullopt;
+}
+
+Layout Publish(const WeightsTensor& weights, const PublicShape& shape, int64_t joined_stride,
+               bool dense) {
+  Layout layout;
+  layout.format = std::string(shape.format);
+  for (int axis : OrderOf(shape, weights.rank(), false)) {
+    const size_t index = static_cast<size_t>(axis);
+    const bool joined = axis == shape.grouped;
+    layout.desc.extents.push_back(weights.extents[index] * (joined ? weights.extents[kG] : 1));
+    if (!dense) {
+      layout.desc.strides.push_back(joined ? joined_stride : weights.strides[index]);
+    }
+  }
+  return layout;
+}
+
+Result<Layout> WeightsLayout(const ProblemDescriptor& descriptor, const CaseChoice& choice) {
+  const std::string_view tag = choice.weights_tag;
+  const bool with_g = descriptor.groups > 1;
+  WeightsTensor weights;
+  weights.extents = {descriptor.groups, descriptor.out_channels / descriptor.groups,
+                     descriptor.in_channels / descriptor.groups};
+  for (const ProblemAxis& axis : descriptor.axes) weights.extents.push_back(axis.kernel);
+  Result<AxisOrder> order =
+      WeightsOrder(tag, descriptor.rank(), descriptor.groups, choice.transposed);
+  if (!order.ok()) return Prefixed("--wtag", tag, order.status());
+  Result<Dims> strides = StridesOf(*order, weights.extents);
+  if (!strides.ok()) return Prefixed("--wtag", tag, strides.status());
+  weights.order = *std::move(order);
+  weights.strides = *std::move(strides);
+
+  const std::vector<PublicShape> shapes = PublicShapes(choice.transposed);
+  for (const PublicShape& shape : shapes) {
+    if (weights.order == OrderOf(shape, weights.rank(), with_g)) {
+      return Publish(weights, shape, 0, true);
+    }
+  }
+  for (const PublicShape& shape : shapes) {
+    if (shape.spatial_first) continue;
+    if (const auto stride = JoinedStride(weights, shape.grouped)) {
+      return Publish(weights, shape, *stride, false);
+    }
+  }
+  return Status(StatusCode::kInvalidShape, "--wtag=" + std::string(tag) + ": with g " +
+                                               std::to_string(descriptor.groups) +
+                                               " the groups must lie directly outside " +
+                                               (choice.transposed ? "i or o" : "o") +
+                                               ", or no weights_format can describe the weights");
+}
+
+// --- operation ----------------------------------------------------------------------------------
+
+OpKind KindOf(bool transposed, Direction direction) {
+  switch (direction) {
+    case Direction::kFwdD:
+    case Direction::kFwdB:
+    case Direction::kFwdI:
+      break;
+    case Direction::kBwdD:
+      return transposed ? OpKind::kConvTransposeBackwardData : OpKind::kConvolutionBackwardData;
+    case Direction::kBwdW:
+    case Direction::kBwdWB:
+      return transposed ? OpKind::kConvTransposeBackwardWeights
+                        : OpKind::kConvolutionBackwardWeights;
+  }
+  return transposed ? OpKind::kConvTranspose : OpKind::kConvolution;
+}
+
+Attributes AttributesOf(const ProblemDescriptor& descriptor) {
+  Dims strides, pads_begin, pads_end, dilations, output_padding;
+  bool has_output_padding = false;
+  for (const ProblemAxis& axis : descriptor.axes) {
+    strides.push_back(axis.stride);
+    pads_begin.push_back(axis.pad_begin);
+    pads_end.push_back(axis.pad_end);
+    dilations.push_back(axis.dilation + 1);
+    output_padding.push_back(axis.output_padding);
+    has_output_padding |= axis.output_padding != 0;
+  }
+  Attributes attributes;
+  attributes.Set("strides", strides).Set("pads_begin", pads_begin).Set("pads_end", pads_end);
+  attributes.Set("dilations", dilations);
+  if (descriptor.groups > 1) attributes.Set("groups", descriptor.groups);
+  if (has_output_padding) attributes.Set("output_padding", output_padding);
+  return attributes;
+}
+
+void SetOperands(const CaseChoice& choice, const TensorDesc& src, const TensorDesc& weights,
+                 const TensorDesc& dst, const TensorDesc& bias, ProblemCase* result) {
+  Attributes& attributes = result->operation.attributes;
+  switch (choice.direction) {
+    case Direction::kFwdD:
+    case Direction::kFwdB:
+    case Direction::kFwdI:
+      result->inputs = {src, weights};
+      if (choice.direction == Direction::kFwdB) result->inputs.push_back(bias);
+      result->outputs = {dst};
+      break;
+    case Direction::kBwdD:
+      result->inputs = {dst, weights};
+      result->outputs = {src};
+      if (!choice.transposed) attributes.Set("dst_shape", src.extents);
+      break;
+    case Direction::kBwdW:
+    case Direction::kBwdWB:
+      result->inputs = {src, dst};
+      result->outputs = {weights};
+      if (choice.direction == Direction::kBwdWB) result->outputs.push_back(bias);
+      attributes.Set("weights_shape", weights.extents);
+      break;
+  }
+}
+
+std::string TextOf(const CaseChoice& choice, const std::string& descriptor) {
+  std::string text = choice.transposed ? "--deconv" : "--conv";
+  text += " --dir=" + std::string(NameOf(choice.direction));
+  text += " --dt=" + std::string(NameOf(choice.type));
+  text += " --stag=" + choice.src_tag;
+  text += " --wtag=" + choice.weights_tag;
+  text += " --dtag=" + choice.dst_tag;
+  return text + " " + descriptor;
+}
+
+}  // namespace
+
+std::string_view NameOf(Direction direction) {
+  switch (direction) {
+    case Direction::kFwdD:
+      return "FWD_D";
+    case Direction::kFwdB:
+      return "FWD_B";
+    case Direction::kFwdI:
+      return "FWD_I";
+    case Direction::kBwdD:
+      return "BWD_D";
+    case Direction::kBwdW:
+      return "BWD_W";
+    case Direction::kBwdWB:
+      break;
+  }
+  return "BWD_WB";
+}
+
+Result<ProblemCase> MakeCase(const ProblemDescriptor& descriptor, const CaseChoice& choice) {
+  Dims src_extents = {descriptor.batch, descriptor.in_channels};
+  Dims dst_extents = {descriptor.batch, descriptor.out_channels};
+  for (const ProblemAxis& axis : descriptor.axes) {
+    src_extents.push_back(axis.in);
+    dst_extents.push_back(axis.out);
+  }
+  const auto src = ReadDataTag("--stag", choice.src_tag, std::move(src_extents));
+  if (!src.ok()) return src.status();
+  const auto dst = ReadDataTag("--dtag", choice.dst_tag, std::move(dst_extents));
+  if (!dst.ok()) return dst.status();
+  Result<Layout> weights = WeightsLayout(descriptor, choice);
+  if (!weights.ok()) return weights.status();
+  weights->desc.type = choice.type;
+  const bool channels_last = IsChannelsLast(*src) && IsChannelsLast(*dst);
+  TensorDesc bias;
+  bias.type = choice.type;
+  bias.extents = {descriptor.out_channels};
+
+  ProblemCase result;
+  const std::string line = ToString(descriptor);
+  result.text = TextOf(choice, line);
+  result.name = descriptor.name.empty() ? line : descriptor.name;
+  result.operation.kind = KindOf(choice.transposed, choice.direction);
+  result.operation.attributes = AttributesOf(descriptor);
+  result.operation.attributes.Set("data_format", channels_last ? "NXC" : "NCX");
+  result.operation.attributes.Set("weights_format", weights->format);
+  SetOperands(choice, DescOf(*src, choice.type, channels_last), weights->desc,
+              DescOf(*dst, choice.type, channels_last), bias, &result);
+  return result;
+}
+
+}  // namespace convgrad::onednn

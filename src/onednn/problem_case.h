@@ -1,0 +1,46 @@
+// One case: an operation and its tensors, made from a descriptor and one choice of each option.
+// The only file of this folder's problem lines that knows both benchdnn's words (dir, stag, oc) and
+// the specification's (ConvolutionBackwardWeights, data_format, OIX). Reads no text.
+#ifndef CONVGRAD_ONEDNN_PROBLEM_CASE_H_
+#define CONVGRAD_ONEDNN_PROBLEM_CASE_H_
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "convgrad/operation.h"
+#include "convgrad/status.h"
+#include "convgrad/tensor.h"
+#include "convgrad/types.h"
+#include "onednn/problem_descriptor.h"
+
+namespace convgrad::onednn {
+
+struct ProblemCase {
+  std::string text;  // the options and the descriptor that make this case again
+  std::string name;  // as given with n, else the descriptor
+  Operation operation;
+  std::vector<TensorDesc> inputs;
+  std::vector<TensorDesc> outputs;
+  std::string origin;  // FILE:LINE of the descriptor, empty when it came from no file
+};
+
+enum class Direction { kFwdD, kFwdB, kFwdI, kBwdD, kBwdW, kBwdWB };
+
+std::string_view NameOf(Direction direction);
+
+struct CaseChoice {
+  bool transposed = false;
+  Direction direction = Direction::kFwdB;
+  DataType type = DataType::kF32;
+  std::string src_tag = "any";
+  std::string weights_tag = "any";
+  std::string dst_tag = "any";
+};
+
+// Fails when a tag does not fit the descriptor's rank and groups, or has no public format.
+Result<ProblemCase> MakeCase(const ProblemDescriptor& descriptor, const CaseChoice& choice);
+
+}  // namespace convgrad::onednn
+
+#endif  // CONVGRAD_ONEDNN_PROBLEM_CASE_H_

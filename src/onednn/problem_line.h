@@ -1,0 +1,69 @@
+// Problem lines, benchdnn's language for convolutions: tokens in, cases out. An option holds for
+// the descriptors after it, a descriptor makes one case for each combination of the options'
+// alternatives, and --batch=FILE reads more tokens from a file. docs/spec.md, "Problem lines", is
+// the grammar; where it is silent, this file says what holds. Runs nothing and prints nothing.
+#ifndef CONVGRAD_ONEDNN_PROBLEM_LINE_H_
+#define CONVGRAD_ONEDNN_PROBLEM_LINE_H_
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "convgrad/status.h"
+#include "onednn/problem_case.h"
+#include "onednn/problem_options.h"
+
+namespace convgrad::onednn {
+
+//   ProblemParser parser;
+//   for (std::string_view token : {"--dir=BWD_W", "--dt=f32,bf16", "ic64ih56oc64kh3ph1"}) {
+//     if (Status status = parser.Accept(token); !status.ok()) return status;
+//   }
+//   for (const ProblemCase& problem : parser.cases()) ...
+//
+// - The defaults are benchdnn's: --conv --dir=FWD_B --dt=f32 --stag=any --wtag=any --dtag=any.
+//   `any` is the layout of the specification: NCX, OIX, for --deconv IOX.
+// - --reset restores all defaults but --conv or --deconv.
+// - --match=REGEX (ECMAScript, found anywhere) looks at the descriptor as ProblemCase::text has it,
+//   with all its entries and its name. A comma in it separates nothing.
+// - --batch=FILE is relative to the file that has it. Options set inside hold after it, too.
+// - On an error, the cases and options of the tokens before it stay.
+class ProblemParser {
+ public:
+  // Whether Accept knows this option, so that a command can keep its own ones apart. A token that
+  // does not begin with '-' is a descriptor.
+  static bool IsOption(std::string_view token);
+
+  // One token: an option or a descriptor.
+  Status Accept(std::string_view token) noexcept;
+
+  // The tokens of one line: separated by blanks, except inside double quotes; a token that begins
+  // with '#' and all after it is a comment.
+  Status AcceptLine(std::string_view line) noexcept;
+
+  const std::vector<ProblemCase>& cases() const { return cases_; }
+  std::vector<ProblemCase> TakeCases() { return std::exchange(cases_, {}); }
+
+ private:
+  Status AcceptToken(std::string_view token);
+  Status AcceptTokensOf(std::string_view line);
+  Status AcceptDescriptor(std::string_view token);
+  Status AcceptFile(std::string_view path);
+
+  // Where a token comes from: a file that is being read, and how far.
+  struct Source {
+    std::string path;
+    int64_t line = 0;
+  };
+  std::string Origin() const;
+  Status Located(Status status) const;  // with the origin before an error's message
+
+  ProblemOptions options_;
+  std::vector<ProblemCase> cases_;
+  std::vector<Source> sources_;  // the innermost last
+};
+
+}  // namespace convgrad::onednn
+
+#endif  // CONVGRAD_ONEDNN_PROBLEM_LINE_H_

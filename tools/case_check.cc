@@ -1,0 +1,218 @@
+#include "case_check.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+
+#include "core/text.h"
+#include "formula.h"
+#include "spec/schema.h"
+#include "tensor_buffer.h"
+
+namespace convgrad::tools {
+namespace {
+
+std::string Digits(double value) {
+  char digits[40];
+  std::snprintf(digits, sizeof digits, "%.9g", value);
+  return digits;
+}
+
+// Half the distance between neighbouring numbers of `type` at `value`.
+double HalfUlp(DataType type, double value) {
+  const int fraction = type == DataType::kF32 ? 23 : type == DataType::kBF16 ? 7 : 10;
+  const int least_exponent = type == DataType::kF16 ? -14 : -126;
+  int exponent = 0;
+  std::frexp(value, &exponent);  // value = [0.5, 1) * 2^exponent
+  return std::ldexp(0.5, std::max(exponent - 1, least_exponent) - fraction);
+}
+
+// Two f64 sums of the same terms in different orders, then one rounding.
+double Bound(DataType type, const Term& term) {
+  return HalfUlp(type, term.value) +
+         2.0 * static_cast<double>(term.count + 2) * 0x1p-53 * term.magnitude;
+}
+
+class CaseChecker {
+ public:
+  CaseChecker(const Case& item, const CheckRequest& request) : item_(item), request_(request) {}
+
+  CheckReport Run() {
+    Result<Plan> plan = Plan::Make(item_.operation, item_.inputs, item_.outputs, request_.options);
+    if (!plan.ok()) return Fail(Join("refused: ", plan.status().message()));
+    report_.kernel = plan->kernel();
+    report_.flops = plan->flops();
+    Options single{.threads = 1, .kernel = "oracle"};
+    Result<Plan> oracle = Plan::Make(item_.operation, item_.inputs, item_.outputs, single);
+    if (!oracle.ok()) return Fail(Join("the oracle refused: ", oracle.status().message()));
+    Allocate(*plan);
+    for (bool integers : {true, false}) {
+      Fill(integers);
+      if (!RunOnce(*plan, outputs_) || !RunOnce(*oracle, expected_)) return report_;
+      if (!AgreesWithOracle(integers) || !AgreesWithFormula(integers)) return report_;
+    }
+    for (size_t i = 0; i < outputs_.size(); ++i) {
+      if (!outputs_[i].BlankElementsAndCheckGaps()) {
+        return Fail(Join("bytes between the elements of ", OutputName(i), " were written"));
+      }
+    }
+    report_.passed = true;
+    return report_;
+  }
+
+ private:
+  CheckReport Fail(std::string sentence) {
+    report_.failure = std::move(sentence);
+    return report_;
+  }
+
+  std::string_view OutputName(size_t i) const {
+    return SchemaOf(item_.operation.kind).outputs[i].name;
+  }
+
+  void Allocate(const Plan& plan) {
+    double inputs = 0;
+    for (const TensorDesc& desc : item_.inputs) {
+      inputs_.emplace_back(desc.given() ? TensorBuffer(desc) : TensorBuffer());
+      inputs = std::max(inputs, static_cast<double>(inputs_.back().elements()));
+    }
+    for (int i = 0; i < plan.num_outputs(); ++i) {
+      outputs_.emplace_back(plan.output(i));
+      expected_.emplace_back(plan.output(i));
+      report_.elements += outputs_.back().elements();
+    }
+    workspace_.resize(static_cast<size_t>(plan.workspace_bytes()));
+    // No element sums more products than the largest input has elements, or, in dgrad, than there
+    // are weights: the larger input bounds both.
+    range_ = ExactRange(inputs);
+  }
+
+  void Fill(bool integers) {
+    uint64_t seed = request_.seed * 1000 + (integers ? 0 : 500);
+    for (size_t i = 0; i < inputs_.size(); ++i) {
+      TensorBuffer& input = inputs_[i];
+      if (!item_.inputs[i].values.empty()) {
+        for (int64_t v = 0; v < input.elements(); ++v) {
+          std::memcpy(static_cast<char*>(input.data()) + v * 8,
+                      &item_.inputs[i].values[static_cast<size_t>(v)], 8);
+        }
+      } else if (integers) {
+        FillIntegers(input, range_, ++seed);
+      } else {
+        FillReals(input, ++seed);
+      }
+    }
+  }
+
+  bool RunOnce(const Plan& plan, std::vector<TensorBuffer>& outputs) {
+    std::vector<const void*> in;
+    std::vector<void*> out;
+    for (const TensorBuffer& buffer : inputs_) {
+      in.push_back(buffer.desc().given() ? buffer.data() : nullptr);
+    }
+    for (TensorBuffer& buffer : outputs) {
+      buffer.Blank();
+      out.push_back(buffer.data());
+    }
+    using Clock = std::chrono::steady_clock;
+    const Clock::time_point begin = Clock::now();
+    const Status status = plan.Run(in, out, workspace_.empty() ? nullptr : workspace_.data());
+    const std::chrono::duration<double> seconds = Clock::now() - begin;
+    if (&outputs == &outputs_) {
+      report_.seconds =
+          report_.seconds == 0 ? seconds.count() : std::min(report_.seconds, seconds.count());
+    }
+    if (!status.ok()) Fail(status.message());
+    return status.ok();
+  }
+
+  // The oracle sums in one order whatever the threads, so its bits never change. Another kernel
+  // must give its bits on integers; on reals the formulas judge it.
+  bool AgreesWithOracle(bool integers) {
+    if (!integers && report_.kernel != "oracle") return true;
+    for (size_t i = 0; i < outputs_.size(); ++i) {
+      const TensorBuffer& got = outputs_[i];
+      for (int64_t e = 0; e < got.elements(); ++e) {
+        const double value = got.At(e), expected = expected_[i].At(e);
+        if (value == expected) continue;
+        Fail(Join(OutputName(i), "[", JoinNumbers(got.IndexOf(e), ","), "] is ", Digits(value),
+                  ", the oracle on one thread says ", Digits(expected), DataKind(integers)));
+        return false;
+      }
+    }
+    return true;
+  }
+
+  static std::string_view DataKind(bool integers) {
+    return integers ? " (integer data)" : " (real data)";
+  }
+
+  bool AgreesWithFormula(bool integers) {
+    std::vector<ConstTensorView> views;
+    for (const TensorBuffer& input : inputs_) views.push_back(input.view());
+    Result<Formula> formula = Formula::Make(item_.operation, views, outputs_[0].desc());
+    if (!formula.ok()) {
+      Fail(Join("the formulas refused: ", formula.status().message()));
+      return false;
+    }
+    int64_t checked = 0;
+    const auto at = [&](size_t output, int64_t element) {
+      const Dims index = outputs_[output].IndexOf(element);
+      return output == 0 ? formula->At(index) : formula->BiasAt(index[0]);
+    };
+    for (size_t i = 0; i < outputs_.size(); ++i) {
+      if (!AgreesAt(i, integers, at, checked)) return false;
+    }
+    report_.checked_elements = checked;
+    return true;
+  }
+
+  template <class At>
+  bool AgreesAt(size_t output, bool integers, const At& at, int64_t& checked) {
+    const TensorBuffer& got = outputs_[output];
+    const int64_t elements = got.elements();
+    int64_t spent = 0;
+    // Steps of 1 while the budget lasts: all elements. Else the step is a large odd number, so that
+    // the visited elements spread over all axes.
+    const bool all = report_.flops / 2 <= static_cast<double>(request_.product_budget);
+    const int64_t step = all ? 1 : std::max<int64_t>(1, elements / 97) | 1;
+    for (int64_t i = 0, e = 0; i < elements; ++i, e = (e + step) % elements) {
+      const int64_t element = !all && i == 1 ? elements - 1 : e;
+      const Term term = at(output, element);
+      const double value = got.At(element);
+      const double bound = integers ? 0 : Bound(got.desc().type, term);
+      TensorBuffer rounded(TensorDesc{got.desc().type, {1}, {}, {}});
+      if (integers) rounded.Set(0, term.value);
+      const double expected = integers ? rounded.At(0) : term.value;
+      const double error = std::abs(value - expected);
+      ++checked;
+      if (!(error <= bound)) {
+        Fail(Join(OutputName(output), "[", JoinNumbers(got.IndexOf(element), ","), "] is ",
+                  Digits(value), ", the formula says ", Digits(expected), " within ", Digits(bound),
+                  DataKind(integers)));
+        return false;
+      }
+      if (!integers && bound > 0) report_.worst = std::max(report_.worst, error / bound);
+      spent += term.count + 1;
+      if (!all && spent > request_.product_budget && i >= 1) break;
+    }
+    return true;
+  }
+
+  const Case& item_;
+  const CheckRequest& request_;
+  CheckReport report_;
+  std::vector<TensorBuffer> inputs_, outputs_, expected_;
+  std::vector<unsigned char> workspace_;
+  int64_t range_ = 4;
+};
+
+}  // namespace
+
+CheckReport CheckCase(const Case& item, const CheckRequest& request) {
+  return CaseChecker(item, request).Run();
+}
+
+}  // namespace convgrad::tools

@@ -1,0 +1,39 @@
+// Checks one case: what a plan computes against the formulas of the specification, which share no
+// code with the library, and against the oracle on one thread.
+#ifndef CONVGRAD_TOOLS_CASE_CHECK_H_
+#define CONVGRAD_TOOLS_CASE_CHECK_H_
+
+#include <cstdint>
+#include <string>
+
+#include "convgrad/plan.h"
+#include "operation_line.h"
+
+namespace convgrad::tools {
+
+struct CheckRequest {
+  Options options;  // of the plan under test
+  uint64_t seed = 1;
+  // Products that may be spent on the formulas, for each kind of data. All output elements are
+  // checked when that suffices, else the first, the last and some between them.
+  int64_t product_budget = 5'000'000;
+};
+
+struct CheckReport {
+  bool passed = false;
+  std::string failure;  // one sentence
+  std::string kernel;
+  int64_t elements = 0;          // of all outputs
+  int64_t checked_elements = 0;  // of these, against the formulas
+  double worst = 0;              // largest error / bound on real data
+  double seconds = 0;            // of one run
+  double flops = 0;              // of one run
+};
+
+// Integer data must agree bit for bit. Real data must lie within the bound: half an ulp of the
+// output's type, and what two f64 sums of that many terms can differ by.
+CheckReport CheckCase(const Case& item, const CheckRequest& request);
+
+}  // namespace convgrad::tools
+
+#endif  // CONVGRAD_TOOLS_CASE_CHECK_H_

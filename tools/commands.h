@@ -1,0 +1,41 @@
+// The subcommands of convgrad. Each returns an exit code; a Status that is not ok() becomes one
+// line on standard error and exit code 2.
+#ifndef CONVGRAD_TOOLS_COMMANDS_H_
+#define CONVGRAD_TOOLS_COMMANDS_H_
+
+#include <string>
+#include <vector>
+
+#include "convgrad/plan.h"
+#include "convgrad/status.h"
+
+namespace convgrad::tools {
+
+struct RunRequest {
+  std::vector<std::string> words;  // an operation line whose arguments are files
+  std::string out;                 // of output 0
+  std::string dtype;               // empty: the files' own
+  Options options;
+};
+Result<int> RunOperation(const RunRequest& request);
+
+struct VerifyRequest {
+  std::vector<std::string> words;  // problem lines, or one operation line
+  Options options;
+  uint64_t seed = 1;
+};
+// Exit code 1 when a problem fails.
+Result<int> VerifyProblems(const VerifyRequest& request);
+
+struct ExplainRequest {
+  std::vector<std::string> words;  // problem lines, an operation line or a canonical problem
+  Options options;
+};
+Result<int> ExplainProblems(const ExplainRequest& request);
+
+enum class OpsFormat { kText, kJson, kMarkdown };
+int ListOperations(OpsFormat format);
+
+}  // namespace convgrad::tools
+
+#endif  // CONVGRAD_TOOLS_COMMANDS_H_

@@ -1,0 +1,46 @@
+#include <cstdio>
+
+#include "commands.h"
+#include "core/problem_text.h"
+#include "core/text.h"
+#include "plan/planner.h"
+#include "problem_words.h"
+
+namespace convgrad::tools {
+namespace {
+
+// A canonical problem, as `explain` itself prints it.
+bool IsCanonical(const std::vector<std::string>& words) {
+  if (words.empty()) return false;
+  const std::vector<std::string_view> first = SplitWords(words[0]);
+  return !first.empty() && (first[0] == "fprop" || first[0] == "dgrad" || first[0] == "wgrad");
+}
+
+Result<int> ExplainCanonical(const ExplainRequest& request) {
+  Result<Problem> problem = ParseProblem(JoinWords(request.words, " "));
+  if (!problem.ok()) return problem.status();
+  Result<KernelPlan> plan =
+      MakeKernelPlan(*problem, {request.options.threads, request.options.workspace_limit,
+                                request.options.beta, request.options.kernel});
+  if (!plan.ok()) return plan.status();
+  std::fputs(ExplainKernelPlan(*plan).c_str(), stdout);
+  return 0;
+}
+
+}  // namespace
+
+Result<int> ExplainProblems(const ExplainRequest& request) {
+  if (IsCanonical(request.words)) return ExplainCanonical(request);
+  Result<std::vector<Case>> cases = ParseCases(request.words);
+  if (!cases.ok()) return cases.status();
+  bool first = true;
+  for (const Case& item : *cases) {
+    Result<Plan> plan = Plan::Make(item.operation, item.inputs, item.outputs, request.options);
+    if (!plan.ok()) return plan.status();
+    std::printf("%s%s", first ? "" : "\n", plan->Explain().c_str());
+    first = false;
+  }
+  return 0;
+}
+
+}  // namespace convgrad::tools

@@ -1,0 +1,207 @@
+// The convgrad command: options to requests. What a subcommand does is in <name>_command.cc.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <new>
+
+#include "commands.h"
+#include "convgrad/version.h"
+#include "core/text.h"
+#include "spec/schema.h"
+#include "tensor_file.h"
+
+namespace convgrad::tools {
+namespace {
+
+constexpr int kBadInput = 2;
+
+constexpr const char* kAbout =
+    R"(convgrad: the convolution family of a training step, exactly as specified.
+
+Convolution, ConvTranspose and their gradients with respect to data and weights, on tensors in files;
+checks against the specification's formulas; what runs and why.)";
+
+constexpr const char* kMainExamples = R"(
+Examples:
+  convgrad run ConvolutionBackwardWeights src=x.npy diff_dst=dy.npy --strides 1,1 --pads_begin 1,1 \
+    --pads_end 1,1 --dilations 1,1 --weights_shape 64,32,3,3 --weights_format OIX --data_format NCX \
+    --out dw.npy
+  convgrad verify --dir=BWD_W --dt=bf16 mb8_ic64oc64_ih56kh3ph1
+  convgrad verify --batch=problems/smoke.txt
+  convgrad explain --deconv --dir=BWD_D ic16ih28oc32kh4sh2ph1
+  convgrad ops
+
+convgrad COMMAND --help tells more about a command.
+Exit codes: 0 done, 1 a check failed, 2 bad input (one line on standard error says what).)";
+
+constexpr const char* kRunExamples = R"(
+Arguments are named as in the specification ('convgrad ops' lists them); lists have commas. Files are
+.npy (f32, f16; s32, s64 for shapes) or .safetensors (F32, F16, BF16; I32, I64), the latter also as
+file.safetensors:tensor. The output file appears only when the result is complete.
+
+Examples:
+  convgrad run Convolution src=x.npy weights=w.npy bias=b.npy --strides 2,2 --pads_begin 3,3 \
+    --pads_end 3,3 --dilations 1,1 --data_format NCX --weights_format OIX --out y.npy
+  convgrad run ConvTransposeBackwardWeights src=x.npy diff_dst=dy.npy --strides 2,2 \
+    --pads_begin 1,1 --pads_end 1,1 --dilations 1,1 --weights_shape 32,64,3,3 \
+    --weights_format IOX --data_format NCX --out dw.npy
+  convgrad run ConvolutionBackwardWeights src=m.safetensors:x diff_dst=m.safetensors:dy \
+    diff_bias=db.npy --strides 1 --pads_begin 0 --pads_end 0 --dilations 1 \
+    --weights_shape 4,8,16 --dtype bf16 --beta 1 --out grads.safetensors:dw)";
+
+constexpr const char* kVerifyExamples = R"(
+Problems are given in benchdnn's grammar, or as one operation with extents. Each runs on integer data,
+which must agree bit for bit, and on random reals, which must lie within a computed bound.
+
+  --conv | --deconv      Convolution or ConvTranspose (default --conv)
+  --dir=D                FWD_D FWD_B FWD_I BWD_D BWD_W BWD_WB (default FWD_B)
+  --dt=T                 f32 bf16 f16 (default f32)
+  --stag --wtag --dtag   layouts of src, weights, dst: any abx axb xba acdb ...
+  --mb=N                 batch instead of the problem's own
+  --batch=FILE           problems from a file
+  --match=REGEX          only problems that match
+  --reset                back to the defaults
+Commas separate alternatives: --dir=BWD_D,BWD_W --dt=f32,bf16. An option holds for the problems after it.
+
+Examples:
+  convgrad verify --dir=BWD_D,BWD_W --stag=abx,axb --dtag=abx g2mb2_ic8oc16_ih14kh3sh2ph1
+  convgrad verify --deconv --dir=BWD_W --batch=problems/edge.txt
+  convgrad verify ConvTranspose src=1x2x5x5 weights=2x3x3x3 --strides=2,2 --pads_begin=1,1 \
+    --pads_end=1,1 --dilations=1,1 --data_format=NCX --weights_format=IOX --dtype=f16)";
+
+constexpr const char* kExplainExamples = R"(
+Takes what verify takes, and the canonical problem line that it prints itself.
+
+Examples:
+  convgrad explain --dir=BWD_W mb8_ic64oc64_ih56kh3ph1
+  convgrad explain Convolution src=8x56x56x64 weights=3x3x64x64 --strides 1,1 --pads_begin 1,1 \
+    --pads_end 1,1 --dilations 1,1)";
+
+std::string AttributeOptions() {
+  std::string text = "\nAttributes:\n";
+  std::vector<std::string_view> seen;
+  for (const OperationSchema& schema : Operations()) {
+    for (const AttributeSchema* attribute : schema.attributes) {
+      if (std::find(seen.begin(), seen.end(), attribute->name) != seen.end()) continue;
+      seen.push_back(attribute->name);
+      text += Join("  --", attribute->name, std::string(17 - attribute->name.size(), ' '),
+                   NameOf(attribute->type), attribute->required ? "  required; " : "  ",
+                   attribute->meaning, "\n");
+    }
+  }
+  return text;
+}
+
+void AddOptions(CLI::App* command, Options& options) {
+  command->add_option("--threads", options.threads, "threads; 0: all. Never changes the result");
+  command->add_option("--workspace", options.workspace_limit,
+                      "most bytes of workspace; -1: no limit. Never changes the result");
+  std::vector<std::string_view> names;
+  for (const KernelInfo& kernel : Kernels()) names.push_back(kernel.name);
+  command->add_option("--kernel", options.kernel,
+                      Join("a kernel by its name: ", JoinWords(names, ", ")));
+}
+
+// CLI11 does not know what follows the options.
+class UsageFormatter : public CLI::Formatter {
+ public:
+  std::string make_usage(const CLI::App* app, std::string) const override {
+    const std::string& name = app->get_name();
+    if (name == "run") {
+      return "Usage: convgrad run OPERATION name=FILE... --attribute VALUE... --out FILE\n";
+    }
+    if (name == "verify" || name == "explain") {
+      return Join("Usage: convgrad ", name, " [OPTIONS] PROBLEM...\n");
+    }
+    return name == "ops" ? "Usage: convgrad ops [--json | --markdown]\n"
+                         : "Usage: convgrad COMMAND ...\n";
+  }
+};
+
+int Report(const Status& status) {
+  std::fprintf(stderr, "convgrad: %s\n", status.message().c_str());
+  return kBadInput;
+}
+
+int Report(const Result<int>& result) { return result.ok() ? *result : Report(result.status()); }
+
+struct Requests {
+  RunRequest run;
+  VerifyRequest verify;
+  ExplainRequest explain;
+  bool json = false;
+  bool markdown = false;
+};
+
+void DescribeRun(CLI::App& app, RunRequest& request) {
+  CLI::App* run = app.add_subcommand("run", "computes one operation on tensors in files");
+  run->allow_extras();
+  run->add_option("--out", request.out, "the output's file");
+  run->add_option(
+      "--dtype", request.dtype,
+      "f32, bf16 or f16: converts the inputs on reading, to nearest even. bf16 written to "
+      ".npy is widened to f32");
+  run->add_option("--beta", request.options.beta,
+                  "out = beta * what the output file holds + result");
+  AddOptions(run, request.options);
+  run->footer(AttributeOptions() + kRunExamples);
+}
+
+void Describe(CLI::App& app, Requests& requests) {
+  app.formatter(std::make_shared<UsageFormatter>());
+  app.require_subcommand(1);
+  app.footer(kMainExamples);
+  app.set_version_flag("--version", Join("convgrad ", CONVGRAD_VERSION_STRING));
+  DescribeRun(app, requests.run);
+
+  CLI::App* verify = app.add_subcommand("verify", "checks problems against the specification");
+  verify->allow_extras();
+  verify->add_option("--seed", requests.verify.seed, "of the data (default 1)");
+  AddOptions(verify, requests.verify.options);
+  verify->footer(kVerifyExamples);
+
+  CLI::App* explain = app.add_subcommand("explain", "says which kernel runs a problem, and why");
+  explain->allow_extras();
+  AddOptions(explain, requests.explain.options);
+  explain->footer(kExplainExamples);
+
+  CLI::App* ops = app.add_subcommand("ops", "lists the operations, their arguments and attributes");
+  auto* json = ops->add_flag("--json", requests.json, "as JSON");
+  ops->add_flag("--markdown", requests.markdown, "as the tables of docs/spec.md")->excludes(json);
+}
+
+int Main(int argc, char** argv) {
+  RemoveTemporariesOnSignals();
+  CLI::App app{kAbout, "convgrad"};
+  Requests requests;
+  Describe(app, requests);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& success) {  // --help, --version
+    return app.exit(success);
+  } catch (const CLI::ParseError& error) {
+    return Report(Status(StatusCode::kInvalidArgument, error.what()));
+  }
+  const CLI::App* command = app.get_subcommands().front();
+  const std::string name = command->get_name();
+  if (name == "ops") {
+    return ListOperations(requests.json       ? OpsFormat::kJson
+                          : requests.markdown ? OpsFormat::kMarkdown
+                                              : OpsFormat::kText);
+  }
+  requests.run.words = requests.verify.words = requests.explain.words = command->remaining();
+  if (name == "run") return Report(RunOperation(requests.run));
+  if (name == "verify") return Report(VerifyProblems(requests.verify));
+  return Report(ExplainProblems(requests.explain));
+}
+
+}  // namespace
+}  // namespace convgrad::tools
+
+int main(int argc, char** argv) {
+  try {
+    return convgrad::tools::Main(argc, argv);
+  } catch (const std::bad_alloc&) {
+    std::fputs("convgrad: out of memory: the tensors do not fit in this machine\n", stderr);
+    return 2;
+  }
+}

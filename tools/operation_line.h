@@ -1,0 +1,46 @@
+// One operation as words: OPERATION name=value... --attribute value... The value of an argument is
+// a file (run) or extents such as 2x3x8x8, with strides 2x3x8x8@192,64,8,1 (verify, explain).
+// Argument and attribute names come from the specification's table.
+#ifndef CONVGRAD_TOOLS_OPERATION_LINE_H_
+#define CONVGRAD_TOOLS_OPERATION_LINE_H_
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "convgrad/operation.h"
+#include "convgrad/status.h"
+#include "convgrad/tensor.h"
+
+namespace convgrad::tools {
+
+struct OperationLine {
+  Operation operation;
+  // By the specification's index; empty: not given.
+  std::vector<std::string> inputs;
+  std::vector<std::string> outputs;
+};
+
+Result<OperationLine> ParseOperationLine(std::span<const std::string> words);
+
+// An operation on tensors of known shapes, ready to plan, with the words that make it again.
+struct Case {
+  std::string text;
+  Operation operation;
+  std::vector<TensorDesc> inputs;
+  std::vector<TensorDesc> outputs;
+};
+
+// The words may also hold --dtype f32|bf16|f16. A shape tensor is given as its numbers: 8x4x3x3.
+Result<Case> ParseCase(std::span<const std::string> words);
+
+// The inverse of ParseCase.
+std::string ToText(const Operation& operation, std::span<const TensorDesc> inputs,
+                   std::span<const TensorDesc> outputs);
+
+Result<DataType> ParseDataType(std::string_view name);
+
+}  // namespace convgrad::tools
+
+#endif  // CONVGRAD_TOOLS_OPERATION_LINE_H_

@@ -1,0 +1,35 @@
+#include "problem_words.h"
+
+#include "core/text.h"
+#include "onednn/problem_line.h"
+
+namespace convgrad::tools {
+
+Result<std::vector<Case>> ParseCases(const std::vector<std::string>& words) {
+  std::vector<Case> cases;
+  if (!words.empty() && ParseOpKind(words[0]).ok()) {
+    Result<Case> item = ParseCase(words);
+    if (!item.ok()) return item.status();
+    cases.push_back(*std::move(item));
+    return cases;
+  }
+  onednn::ProblemParser parser;
+  for (const std::string& word : words) {
+    if (Status status = parser.Accept(word); !status.ok()) return status;
+  }
+  for (onednn::ProblemCase& problem : parser.TakeCases()) {
+    cases.push_back({std::move(problem.text), std::move(problem.operation),
+                     std::move(problem.inputs), std::move(problem.outputs)});
+  }
+  if (cases.empty()) {
+    return Status(StatusCode::kInvalidArgument,
+                  words.empty()
+                      ? "no problem is given, such as --dir=BWD_W mb8_ic64oc64_ih56kh3ph1, "
+                        "--batch=problems/smoke.txt or an operation with extents"
+                      : "no problem is left: the words hold options only, or --match "
+                        "matches none");
+  }
+  return cases;
+}
+
+}  // namespace convgrad::tools

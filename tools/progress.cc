@@ -1,0 +1,54 @@
+#include "progress.h"
+
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+
+namespace convgrad::tools {
+
+Progress::Progress(std::string what) : what_(std::move(what)) {
+  if (isatty(STDERR_FILENO) == 0) return;
+  thread_ = std::thread([this] { Show(); });
+}
+
+Progress::~Progress() {
+  if (!thread_.joinable()) return;
+  {
+    std::lock_guard lock(mutex_);
+    done_ = true;
+  }
+  changed_.notify_one();
+  thread_.join();
+  Clear();
+}
+
+void Progress::Set(std::string what) {
+  std::lock_guard lock(mutex_);
+  what_ = std::move(what);
+}
+
+void Progress::Clear() {
+  std::lock_guard lock(mutex_);
+  if (!shown_) return;
+  std::fputs("\r\033[K", stderr);
+  std::fflush(stderr);
+  shown_ = false;
+}
+
+void Progress::Show() {
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point start = Clock::now();
+  std::unique_lock lock(mutex_);
+  changed_.wait_for(lock, std::chrono::seconds(1), [this] { return done_; });
+  while (!done_) {
+    const auto seconds =
+        std::chrono::duration_cast<std::chrono::seconds>(Clock::now() - start).count();
+    std::fprintf(stderr, "\r\033[K%s  %lld s", what_.c_str(), static_cast<long long>(seconds));
+    std::fflush(stderr);
+    shown_ = true;
+    changed_.wait_for(lock, std::chrono::milliseconds(250), [this] { return done_; });
+  }
+}
+
+}  // namespace convgrad::tools

@@ -1,0 +1,169 @@
+// convgrad run: tensors from files, one operation, tensors to files. Nothing is written before
+// everything has been read, checked and computed.
+#include <memory>
+
+#include "commands.h"
+#include "core/numerics.h"
+#include "core/text.h"
+#include "operation_line.h"
+#include "progress.h"
+#include "spec/schema.h"
+#include "tensor_buffer.h"
+#include "tensor_file.h"
+
+namespace convgrad::tools {
+namespace {
+
+Status Invalid(std::string message) { return {StatusCode::kInvalidArgument, std::move(message)}; }
+
+// An input: a mapped file, or a converted copy of one.
+struct Input {
+  HostTensor file;
+  std::optional<TensorBuffer> converted;
+
+  ConstTensorView view() const {
+    return converted ? std::as_const(*converted).view() : file.view();
+  }
+};
+
+TensorBuffer Convert(const ConstTensorView& from, DataType type) {
+  TensorBuffer to(TensorDesc{type, from.desc.extents, {}, {}});
+  for (int64_t i = 0; i < to.elements(); ++i) {
+    const Dims index = to.IndexOf(i);
+    int64_t offset = 0;
+    for (size_t a = 0; a < index.size(); ++a) offset += index[a] * from.desc.strides[a];
+    to.Set(i, LoadWidened(from.desc.type, from.data, offset));
+  }
+  return to;
+}
+
+class Runner {
+ public:
+  explicit Runner(const RunRequest& request) : request_(request) {}
+
+  Status Parse() {
+    Result<OperationLine> line = ParseOperationLine(request_.words);
+    if (!line.ok()) return line.status();
+    line_ = *std::move(line);
+    schema_ = &SchemaOf(line_.operation.kind);
+    if (!request_.out.empty() && !line_.outputs[0].empty()) {
+      return Invalid(Join("--out and ", schema_->outputs[0].name, "= are both given"));
+    }
+    if (line_.outputs[0].empty()) line_.outputs[0] = request_.out;
+    if (line_.outputs[0].empty()) {
+      return Invalid(
+          Join("no output file is given: --out FILE, or ", schema_->outputs[0].name, "=FILE"));
+    }
+    if (request_.dtype.empty()) return {};
+    Result<DataType> type = ParseDataType(request_.dtype);
+    if (!type.ok()) return type.status();
+    dtype_ = *type;
+    return {};
+  }
+
+  Status ReadInputs() {
+    inputs_.resize(line_.inputs.size());
+    for (size_t i = 0; i < line_.inputs.size(); ++i) {
+      if (line_.inputs[i].empty()) continue;
+      Result<HostTensor> file = ReadTensor(line_.inputs[i]);
+      if (!file.ok()) return file.status();
+      inputs_[i].file = *std::move(file);
+      const DataType type = inputs_[i].file.desc.type;
+      const bool data = schema_->inputs[i].role != Role::kShape;
+      if (data && IsFloat(type) && dtype_ != DataType::kUndef && dtype_ != type) {
+        inputs_[i].converted = Convert(inputs_[i].file.view(), dtype_);
+      }
+    }
+    return {};
+  }
+
+  Status MakePlan() {
+    std::vector<TensorDesc> inputs, outputs(line_.outputs.size());
+    for (size_t i = 0; i < inputs_.size(); ++i) {
+      const ConstTensorView view = inputs_[i].view();
+      inputs.push_back(view.desc);
+      const bool shape = schema_->inputs[i].role == Role::kShape;
+      if (shape && view.desc.given()) ReadValues(view, inputs.back());
+    }
+    for (size_t i = 1; i < outputs.size(); ++i) {
+      if (!line_.outputs[i].empty()) outputs[i].type = inputs[0].type;
+    }
+    Result<Plan> plan = Plan::Make(line_.operation, inputs, outputs, request_.options);
+    if (!plan.ok()) return plan.status();
+    plan_ = std::make_unique<Plan>(*std::move(plan));
+    return {};
+  }
+
+  Status PrepareOutputs() {
+    for (int i = 0; i < plan_->num_outputs(); ++i) {
+      outputs_.emplace_back(plan_->output(i));
+      if (request_.options.beta == 0) continue;
+      const std::string& where = line_.outputs[static_cast<size_t>(i)];
+      Result<HostTensor> old = ReadTensor(where);
+      if (!old.ok()) {
+        return Invalid(Join("--beta adds to what the output holds: ", old.status().message()));
+      }
+      if (old->desc.extents != plan_->output(i).extents || !IsFloat(old->desc.type)) {
+        return Invalid(Join("--beta adds to what the output holds: ", where, " is ",
+                            JoinNumbers(old->desc.extents, "x"), " ", NameOf(old->desc.type),
+                            ", expected ", JoinNumbers(plan_->output(i).extents, "x"), " ",
+                            NameOf(plan_->output(i).type)));
+      }
+      outputs_.back() = Convert(old->view(), plan_->output(i).type);
+    }
+    return {};
+  }
+
+  Status Compute() {
+    std::vector<const void*> inputs;
+    std::vector<void*> outputs;
+    for (const Input& input : inputs_) inputs.push_back(input.view().data);
+    for (TensorBuffer& output : outputs_) outputs.push_back(output.data());
+    std::vector<char> workspace(static_cast<size_t>(plan_->workspace_bytes()));
+    Progress progress(std::string(schema_->name));
+    return plan_->Run(inputs, outputs, workspace.empty() ? nullptr : workspace.data());
+  }
+
+  Status WriteOutputs() {
+    for (size_t i = 0; i < outputs_.size(); ++i) {
+      const std::string& where = line_.outputs[i];
+      const bool widen = outputs_[i].desc().type == DataType::kBF16 && where.ends_with(".npy");
+      const TensorBuffer wide =
+          widen ? Convert(std::as_const(outputs_[i]).view(), DataType::kF32) : TensorBuffer();
+      const TensorBuffer& tensor = widen ? wide : outputs_[i];
+      if (Status s = WriteTensor(where, tensor.data(), tensor.desc()); !s.ok()) return s;
+    }
+    return {};
+  }
+
+ private:
+  static void ReadValues(const ConstTensorView& view, TensorDesc& desc) {
+    if (IsFloat(desc.type) || desc.extents.size() != 1 || desc.extents[0] > 8) return;
+    desc.strides.clear();
+    for (int64_t i = 0; i < desc.extents[0]; ++i) {
+      desc.values.push_back(desc.type == DataType::kS32 ? LoadAt<int32_t>(view.data, i)
+                                                        : LoadAt<int64_t>(view.data, i));
+    }
+  }
+
+  const RunRequest& request_;
+  OperationLine line_;
+  const OperationSchema* schema_ = nullptr;
+  DataType dtype_ = DataType::kUndef;
+  std::vector<Input> inputs_;
+  std::vector<TensorBuffer> outputs_;
+  std::unique_ptr<Plan> plan_;
+};
+
+}  // namespace
+
+Result<int> RunOperation(const RunRequest& request) {
+  Runner runner(request);
+  for (auto step : {&Runner::Parse, &Runner::ReadInputs, &Runner::MakePlan, &Runner::PrepareOutputs,
+                    &Runner::Compute, &Runner::WriteOutputs}) {
+    if (Status status = (runner.*step)(); !status.ok()) return status;
+  }
+  return 0;
+}
+
+}  // namespace convgrad::tools

@@ -1,0 +1,100 @@
+#include "tensor_buffer.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/numerics.h"
+
+namespace convgrad::tools {
+namespace {
+
+constexpr unsigned char kPattern = 0xa5;
+
+// splitmix64: one multiplication chain per number, the same on every machine.
+uint64_t Mix(uint64_t x) {
+  x += 0x9e3779b97f4a7c15u;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+  return x ^ (x >> 31);
+}
+
+}  // namespace
+
+TensorBuffer::TensorBuffer(const TensorDesc& desc) : desc_(desc), elements_(1) {
+  const size_t rank = desc_.extents.size();
+  if (desc_.strides.empty()) {
+    desc_.strides.resize(rank);
+    int64_t stride = 1;
+    for (size_t a = rank; a-- > 0;) {
+      desc_.strides[a] = stride;
+      stride *= std::max<int64_t>(desc_.extents[a], 1);
+    }
+  }
+  int64_t low = 0, high = 0;
+  for (size_t a = 0; a < rank; ++a) {
+    elements_ *= desc_.extents[a];
+    const int64_t reach = std::max<int64_t>(desc_.extents[a] - 1, 0) * desc_.strides[a];
+    (reach < 0 ? low : high) += reach;
+  }
+  const int64_t size = SizeOf(desc_.type);
+  origin_ = -low * size;
+  bytes_.assign(elements_ == 0 ? 1 : static_cast<size_t>((high - low + 1) * size), kPattern);
+  if (elements_ == 0) origin_ = 0;
+}
+
+Dims TensorBuffer::IndexOf(int64_t flat) const {
+  Dims index(desc_.extents.size());
+  for (size_t a = index.size(); a-- > 0;) {
+    index[a] = flat % desc_.extents[a];
+    flat /= desc_.extents[a];
+  }
+  return index;
+}
+
+int64_t TensorBuffer::OffsetOf(const Dims& index) const {
+  int64_t offset = 0;
+  for (size_t a = 0; a < index.size(); ++a) offset += index[a] * desc_.strides[a];
+  return offset;
+}
+
+double TensorBuffer::At(int64_t flat) const {
+  return LoadWidened(desc_.type, data(), OffsetOf(IndexOf(flat)));
+}
+
+void TensorBuffer::Set(int64_t flat, double value) {
+  StoreRounded(desc_.type, data(), OffsetOf(IndexOf(flat)), value);
+}
+
+void TensorBuffer::Blank() { std::fill(bytes_.begin(), bytes_.end(), kPattern); }
+
+bool TensorBuffer::BlankElementsAndCheckGaps() {
+  const size_t size = static_cast<size_t>(SizeOf(desc_.type));
+  for (int64_t i = 0; i < elements_; ++i) {
+    unsigned char* at =
+        static_cast<unsigned char*>(data()) + OffsetOf(IndexOf(i)) * static_cast<int64_t>(size);
+    std::fill(at, at + size, kPattern);
+  }
+  return std::all_of(bytes_.begin(), bytes_.end(), [](unsigned char b) { return b == kPattern; });
+}
+
+void FillIntegers(TensorBuffer& tensor, int64_t range, uint64_t seed) {
+  const uint64_t count = static_cast<uint64_t>(2 * range + 1);
+  for (int64_t i = 0; i < tensor.elements(); ++i) {
+    const uint64_t random = Mix(seed + static_cast<uint64_t>(i) * 0x2545f4914f6cdd1du);
+    tensor.Set(i, static_cast<double>(static_cast<int64_t>(random % count) - range));
+  }
+}
+
+void FillReals(TensorBuffer& tensor, uint64_t seed) {
+  for (int64_t i = 0; i < tensor.elements(); ++i) {
+    const uint64_t random = Mix(seed + static_cast<uint64_t>(i) * 0x2545f4914f6cdd1du);
+    tensor.Set(i, static_cast<double>(static_cast<int64_t>(random)) * 0x1p-63);
+  }
+}
+
+int64_t ExactRange(double depth) {
+  const double range = std::floor(std::sqrt((0x1p24 - 8) / std::max(depth, 1.0)));
+  return static_cast<int64_t>(std::clamp(range, 1.0, 4.0));
+}
+
+}  // namespace convgrad::tools

@@ -1,0 +1,57 @@
+// Memory for a tensor of any strides, and the data that checks are made with.
+#ifndef CONVGRAD_TOOLS_TENSOR_BUFFER_H_
+#define CONVGRAD_TOOLS_TENSOR_BUFFER_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "convgrad/tensor.h"
+
+namespace convgrad::tools {
+
+// Owns the memory between a tensor's lowest and highest element. Gaps of strided tensors are filled
+// with a pattern, so that a write outside the elements shows.
+class TensorBuffer {
+ public:
+  TensorBuffer() = default;
+  // `desc` has known extents; its strides are filled in where they are empty.
+  explicit TensorBuffer(const TensorDesc& desc);
+
+  const TensorDesc& desc() const { return desc_; }
+  void* data() { return bytes_.data() + origin_; }  // the element of index 0
+  const void* data() const { return bytes_.data() + origin_; }
+  TensorView view() { return {data(), desc_.type, desc_.extents, desc_.strides}; }
+  ConstTensorView view() const { return {data(), desc_.type, desc_.extents, desc_.strides}; }
+
+  int64_t elements() const { return elements_; }
+  // The flat-th index in row-major order, and the element offset of an index from data().
+  Dims IndexOf(int64_t flat) const;
+  int64_t OffsetOf(const Dims& index) const;
+
+  double At(int64_t flat) const;
+  void Set(int64_t flat, double value);
+
+  // Fills everything, elements and gaps, with the pattern.
+  void Blank();
+  // Blanks the elements, then tells whether the gaps still hold the pattern. The elements are lost.
+  bool BlankElementsAndCheckGaps();
+
+ private:
+  TensorDesc desc_;
+  std::vector<unsigned char> bytes_;
+  int64_t origin_ = 0;  // bytes before index 0: negative strides
+  int64_t elements_ = 0;
+};
+
+// Integers in [-range, range].
+void FillIntegers(TensorBuffer& tensor, int64_t range, uint64_t seed);
+// Reals, uniform in [-1, 1], rounded to the tensor's type.
+void FillReals(TensorBuffer& tensor, uint64_t seed);
+
+// The largest range whose sums of `depth` products are exact in f32, whatever their order: all
+// partial sums stay below 2^24. At most 4, at least 1.
+int64_t ExactRange(double depth);
+
+}  // namespace convgrad::tools
+
+#endif  // CONVGRAD_TOOLS_TENSOR_BUFFER_H_

@@ -1,0 +1,77 @@
+#include <cstdio>
+
+#include "case_check.h"
+#include "commands.h"
+#include "core/parallel.h"
+#include "core/text.h"
+#include "peak.h"
+#include "problem_words.h"
+#include "progress.h"
+
+namespace convgrad::tools {
+namespace {
+
+// Enough to replay a failure: the words as they would be typed.
+std::string Quoted(const std::string& text) {
+  return text.find_first_of("\"'$ *?()[]") == std::string::npos ? text : Join("'", text, "'");
+}
+
+void PrintReport(const Case& item, const CheckReport& report, double peak) {
+  if (!report.passed) return;
+  const double rate = report.seconds > 0 ? report.flops / report.seconds : 0;
+  std::printf("PASS %10.2f ms %8.2f GFLOP/s %6.2f%% of peak  %-8s %lld of %lld elements  %s\n",
+              report.seconds * 1e3, rate * 1e-9, 100 * rate / peak, report.kernel.c_str(),
+              static_cast<long long>(report.checked_elements),
+              static_cast<long long>(report.elements), item.text.c_str());
+}
+
+void PrintFailure(const Case& item, const CheckReport& report, const VerifyRequest& request) {
+  std::string replay = "convgrad verify";
+  if (request.seed != 1) replay += Join(" --seed ", request.seed);
+  if (request.options.threads != 0) replay += Join(" --threads ", request.options.threads);
+  if (request.options.workspace_limit >= 0) {
+    replay += Join(" --workspace ", request.options.workspace_limit);
+  }
+  if (!request.options.kernel.empty()) replay += Join(" --kernel ", request.options.kernel);
+  for (std::string_view word : SplitWords(item.text))
+    replay += Join(" ", Quoted(std::string(word)));
+  std::printf("FAIL %s: %s\n     replay: %s\n", item.text.c_str(), report.failure.c_str(),
+              replay.c_str());
+}
+
+}  // namespace
+
+Result<int> VerifyProblems(const VerifyRequest& request) {
+  Result<std::vector<Case>> cases = ParseCases(request.words);
+  if (!cases.ok()) return cases.status();
+  // A wrong option is bad input, not a failed problem.
+  if (Result<Plan> plan = Plan::Make((*cases)[0].operation, (*cases)[0].inputs, (*cases)[0].outputs,
+                                     request.options);
+      !plan.ok() && plan.status().message().starts_with("option ")) {
+    return plan.status();
+  }
+  const double peak = MeasurePeakFlops(ResolveThreads(request.options.threads));
+  std::printf("f32 peak of this machine, measured: %.1f GFLOP/s on %d threads\n", peak * 1e-9,
+              ResolveThreads(request.options.threads));
+  Progress progress("verify");
+  int passed = 0, failed = 0;
+  for (const Case& item : *cases) {
+    progress.Set(Join("verify ", passed + failed + 1, " of ", cases->size(), ": ", item.text));
+    CheckRequest check;
+    check.options = request.options;
+    check.seed = request.seed;
+    const CheckReport report = CheckCase(item, check);
+    progress.Clear();
+    ++(report.passed ? passed : failed);
+    if (report.passed) {
+      PrintReport(item, report, peak);
+    } else {
+      PrintFailure(item, report, request);
+    }
+    std::fflush(stdout);
+  }
+  std::printf("%d passed, %d failed\n", passed, failed);
+  return failed == 0 ? 0 : 1;
+}
+
+}  // namespace convgrad::tools
