@@ -16,7 +16,7 @@ struct CheckRequest {
   uint64_t seed = 1;
   // Products that may be spent on the formulas, for each kind of data. All output elements are
   // checked when that suffices, else the first, the last and some between them.
-  int64_t product_budget = 5'000'000;
+  int64_t product_budget = 1'000'000;
 };
 
 struct CheckReport {
