@@ -44,8 +44,6 @@ void operator delete(void* data) noexcept { std::free(data); }
 void operator delete[](void* data) noexcept { std::free(data); }
 void operator delete(void* data, std::size_t) noexcept { std::free(data); }
 void operator delete[](void* data, std::size_t) noexcept { std::free(data); }
-void operator delete(void* data, const std::nothrow_t&) noexcept { std::free(data); }
-void operator delete[](void* data, const std::nothrow_t&) noexcept { std::free(data); }
 
 namespace convgrad {
 namespace {
@@ -94,44 +92,48 @@ TensorDesc F32(Dims extents) { return {DataType::kF32, std::move(extents), {}, {
 TensorDesc ShapeTensor(Dims values) {
   return {DataType::kS32, {static_cast<int64_t>(values.size())}, {}, std::move(values)};
 }
-Attributes Window(int64_t stride) {
+Attributes Window(int64_t stride, const char* format_name, const char* format) {
   return {{"strides", {stride, stride}}, {"pads_begin", {1, 1}}, {"pads_end", {1, 1}},
-          {"dilations", {1, 1}},         {"groups", 2},          {"data_format", "NCX"}};
+          {"dilations", {1, 1}},         {"groups", 2},          {"data_format", "NCX"},
+          {format_name, format}};
 }
 
 // N 2, IC 4, OC 6, groups 2, a 3x3 kernel over 5x6.
 Request Conv() {
-  return Request{kConvolution, Window(1), {F32({2, 4, 5, 6}), F32({6, 2, 3, 3}), F32({6})}, {}}.Set(
-      "weights_format", "OIX");
+  return {kConvolution,
+          Window(1, "weights_format", "OIX"),
+          {F32({2, 4, 5, 6}), F32({6, 2, 3, 3}), F32({6})},
+          {}};
 }
 Request ConvData() {
-  return Request{kConvolutionBackwardData,
-                 Window(1),
-                 {F32({2, 6, 5, 6}), F32({6, 2, 3, 3}), ShapeTensor({2, 4, 5, 6})},
-                 {}}
-      .Set("weights_format", "OIX");
+  return {kConvolutionBackwardData,
+          Window(1, "weights_format", "OIX"),
+          {F32({2, 6, 5, 6}), F32({6, 2, 3, 3}), ShapeTensor({2, 4, 5, 6})},
+          {}};
 }
 Request ConvWeights() {
-  return Request{kConvolutionBackwardWeights,
-                 Window(1),
-                 {F32({2, 4, 5, 6}), F32({2, 6, 5, 6}), ShapeTensor({6, 2, 3, 3})},
-                 {F32({6, 2, 3, 3}), F32({6})}}
-      .Set("weights_format", "OIX");
+  return {kConvolutionBackwardWeights,
+          Window(1, "weights_format", "OIX"),
+          {F32({2, 4, 5, 6}), F32({2, 6, 5, 6}), ShapeTensor({6, 2, 3, 3})},
+          {F32({6, 2, 3, 3}), F32({6})}};
 }
 Request ConvT() {
-  return Request{kConvTranspose, Window(2), {F32({2, 4, 5, 6}), F32({4, 3, 3, 3}), F32({6})}, {}}
-      .Set("weights_format", "IOX");
+  return {kConvTranspose,
+          Window(2, "weights_format", "IOX"),
+          {F32({2, 4, 5, 6}), F32({4, 3, 3, 3}), F32({6})},
+          {}};
 }
 Request ConvTData() {
-  return Request{kConvTransposeBackwardData, Window(2), {F32({2, 6, 9, 11}), F32({4, 3, 3, 3})}, {}}
-      .Set("weights_format", "IOX");
+  return {kConvTransposeBackwardData,
+          Window(2, "weights_format", "IOX"),
+          {F32({2, 6, 9, 11}), F32({4, 3, 3, 3})},
+          {}};
 }
 Request ConvTFilters() {
-  return Request{kConvTransposeBackpropFilters,
-                 Window(2),
-                 {F32({2, 4, 5, 6}), F32({2, 6, 9, 11}), ShapeTensor({3, 4, 3, 3})},
-                 {}}
-      .Set("filter_format", "OIX");
+  return {kConvTransposeBackpropFilters,
+          Window(2, "filter_format", "OIX"),
+          {F32({2, 4, 5, 6}), F32({2, 6, 9, 11}), ShapeTensor({3, 4, 3, 3})},
+          {}};
 }
 
 TEST(Errors, StartFromLegalRequests) {
@@ -191,9 +193,7 @@ void ExpectEach(StatusCode code, const std::vector<Wrong>& wrongs) {
 
 TEST(OperationErrors, KindOutsideTheTable) {
   for (const int kind : {10, -1, 1 << 30}) {
-    Request request = Conv();
-    request.kind = static_cast<OpKind>(kind);
-    ExpectError(request, kInvalidArgument,
+    ExpectError({static_cast<OpKind>(kind), {}, {}, {}}, kInvalidArgument,
                 "operation kind " + std::to_string(kind) + " is unknown, expected 0 to 9");
   }
 }
@@ -425,8 +425,6 @@ TEST(OptionErrors, RefusalGivesTheReason) {
   if (refusals == 0) GTEST_SKIP() << "no kernel of this build refuses these problems";
 }
 
-// Plan::Run -------------------------------------------------------------------------------------
-
 // Runs a plan with a wrong set of pointers; the outputs must keep every byte.
 class RunErrors : public testing::Test {
  protected:
@@ -460,9 +458,7 @@ TEST_F(RunErrors, Inputs) {
   Expect(plan, {data_}, 1, "input 1 'weights' is a null pointer");
   Expect(plan, {data_, nullptr, data_}, 1, "input 1 'weights' is a null pointer");
   Expect(plan, {data_, data_}, 1, "input 2 'bias' is a null pointer");
-  Request without = Conv();
-  without.inputs.resize(2);
-  Expect(Made(without), {data_, data_, data_}, 1,
+  Expect(Made(Conv().Inputs(2)), {data_, data_, data_}, 1,
          "input 2 'bias' is given, but the plan was made without it");
 }
 
@@ -483,16 +479,12 @@ TEST_F(RunErrors, Outputs) {
 }
 
 TEST_F(RunErrors, ShapeTensorDiffers) {
-  Request late = ConvWeights();
-  late.inputs[2].values.clear();
-  const Plan plan = Made(late);
   const std::vector<int32_t> wrong = {6, 2, 3, 4};
-  Expect(plan, {data_, data_, wrong.data()}, 2,
-         "weights_shape is 6x2x3x4, the plan was made for 6x2x3x3", kInvalidShape);
-  late.inputs[2].type = DataType::kS64;
+  Expect(Made(ConvWeights().Input(2, {DataType::kS32, {4}, {}, {}})), {data_, data_, wrong.data()},
+         2, "weights_shape is 6x2x3x4, the plan was made for 6x2x3x3", kInvalidShape);
   const std::vector<int64_t> wide = {6, 2, (int64_t{1} << 32) + 3, 3};  // 3 in its low half
-  Expect(Made(late), {data_, data_, wide.data()}, 2,
-         "weights_shape is 6x2x4294967299x3, the plan was made for 6x2x3x3", kInvalidShape);
+  Expect(Made(ConvWeights().Input(2, {DataType::kS64, {4}, {}, {}})), {data_, data_, wide.data()},
+         2, "weights_shape is 6x2x4294967299x3, the plan was made for 6x2x3x3", kInvalidShape);
   // Known values too: the caller may have changed them since.
   const std::vector<int32_t> negative = {2, 4, 5, -6};
   Expect(Made(ConvData()), {data_, data_, negative.data()}, 1,
@@ -502,9 +494,8 @@ TEST_F(RunErrors, ShapeTensorDiffers) {
 // A shape tensor without a pointer would go unchecked: plan.h promises that Run fails on a missing
 // pointer, and values that were not known when planning have to come from somewhere.
 TEST_F(RunErrors, LateShapeTensorIsMissing) {
-  Request late = ConvWeights();
-  late.inputs[2].values.clear();
-  Expect(Made(late), {data_, data_}, 2, "input 2 'weights_shape' is a null pointer");
+  Expect(Made(ConvWeights().Input(2, {DataType::kS32, {4}, {}, {}})), {data_, data_}, 2,
+         "input 2 'weights_shape' is a null pointer");
 }
 
 TEST_F(RunErrors, Workspace) {
@@ -540,8 +531,6 @@ TEST_F(RunErrors, OneCallReportsPointers) {
   EXPECT_TRUE(run(data_, dst.data()).ok());  // so that the two above fail for their reason
   EXPECT_EQ(dst, std::vector<float>(360, 0.0f));
 }
-
-// Memory ----------------------------------------------------------------------------------------
 
 // Calls `body` with room for 0, 1, 2... allocations until it succeeds; counts the failures.
 int ExpectOutOfMemoryUntilOk(const std::function<Status()>& body) {
