@@ -571,7 +571,7 @@ TEST_F(LongRunTest, ShowsProgressOnATerminalAfterASecondAndClearsIt) {
   // The machine may have been busier while the speed was measured than it is then.
   int channels = ChannelsFor(2);
   std::string text;
-  for (std::chrono::duration<double> took{0}; took.count() < 1.5; channels *= 2) {
+  for (std::chrono::duration<double> took{0}; took.count() < 1.5 && !HasFailure(); channels *= 2) {
     const Words words = WeightsGradient(channels);
     const auto begin = std::chrono::steady_clock::now();
     text = TerminalText(words, directory_);

@@ -1,0 +1,104 @@
+// One line is one problem: ParseProblem(ToText(p)) == p, and mistakes are named.
+#include "core/problem_text.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+namespace convgrad {
+namespace {
+
+Problem RandomProblem(std::mt19937_64& random) {
+  const auto below = [&](int64_t n) {
+    return static_cast<int64_t>(random() % static_cast<uint64_t>(n));
+  };
+  Problem p;
+  p.pass = static_cast<Pass>(below(3));
+  p.type = static_cast<DataType>(1 + below(3));
+  p.batch = below(5);
+  p.groups = 1 + below(4);
+  p.ci = below(9);
+  p.co = below(9);
+  for (Axis& a : p.axes) {
+    a = {below(20), 1 + below(20), 1 + below(5), 1 + below(4), 1 + below(4), below(6)};
+  }
+  SetDenseStrides(p);
+  if (below(2) == 1) p.x = {below(1000), -below(50), {below(9), below(9), below(9)}};
+  if (below(2) == 1) p.w = {below(99), below(50), below(9), {below(9), -below(9), below(9)}};
+  if (below(2) == 1) p.y.c = below(100000000000);
+  if (below(2) == 1) p.bias = {true, p.pass == Pass::kWgrad && below(2) == 1, below(7) - 3};
+  return p;
+}
+
+TEST(ProblemText, ParsesBackToTheSameProblem) {
+  std::mt19937_64 random(7);
+  for (int i = 0; i < 2000; ++i) {
+    const Problem p = RandomProblem(random);
+    const std::string line = ToText(p);
+    const Result<Problem> parsed = ParseProblem(line);
+    ASSERT_TRUE(parsed.ok()) << line << ": " << parsed.status().message();
+    ASSERT_EQ(*parsed, p) << line;
+    ASSERT_EQ(ToText(*parsed), line);
+  }
+}
+
+TEST(ProblemText, ReadsAsWritten) {
+  Problem p;
+  p.pass = Pass::kWgrad;
+  p.type = DataType::kBF16;
+  p.batch = 8;
+  p.ci = 64;
+  p.co = 32;
+  p.axes[2] = {56, 28, 3, 2, 1, 1};
+  SetDenseStrides(p);
+  p.x.c = 1;
+  EXPECT_EQ(ToText(p),
+            "wgrad bf16 g1 n8 ci64 co32 in1x1x56 taps1x1x3 out1x1x28 s1x1x2 d1x1x1 p0x0x1 "
+            "x[3584,1,56,56,1]");
+}
+
+TEST(ProblemText, ChangingAnyFieldChangesTheLine) {
+  std::mt19937_64 random(11);
+  const Problem p = RandomProblem(random);
+  Problem q = p;
+  q.axes[1].pad += 1;
+  EXPECT_NE(ToText(q), ToText(p));
+  q = p;
+  q.w.ci += 1;
+  EXPECT_NE(ToText(q), ToText(p));
+  q = p;
+  q.bias.present = !q.bias.present;
+  EXPECT_NE(ToText(q), ToText(p));
+}
+
+TEST(ProblemText, NamesMistakes) {
+  struct Bad {
+    const char* line;
+    const char* part;
+  };
+  for (const Bad& bad : {Bad{"", "begins with fprop"},
+                         {"f32 g1", "begins with fprop"},
+                         {"fprop f64", "f64"},
+                         {"fprop q3", "q3"},
+                         {"fprop in3x4", "in3x4"},
+                         {"fprop taps0x1x1", "at least 1"},
+                         {"fprop s1x0x1", "at least 1"},
+                         {"fprop p0x-1x0", "at least 0"},
+                         {"fprop g0", "g0"},
+                         {"fprop n-1", "n-1"},
+                         {"fprop n8x", "n8x"},
+                         {"fprop n99999999999999999999", "n99999999999999999999"},
+                         {"fprop x[1,2,3]", "x[1,2,3]"},
+                         {"fprop x[1,2,3,4,5", "]"},
+                         {"fprop x[]", "x[]"},
+                         {"fprop in4611686018427387904x4x4", "overflow"},
+                         {"fprop taps1x1x9 d1x1x4611686018427387904", "overflow"}}) {
+    const Result<Problem> parsed = ParseProblem(bad.line);
+    ASSERT_FALSE(parsed.ok()) << bad.line;
+    EXPECT_NE(parsed.status().message().find(bad.part), std::string::npos)
+        << bad.line << ": " << parsed.status().message();
+  }
+}
+
+}  // namespace
+}  // namespace convgrad
