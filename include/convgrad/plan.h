@@ -27,7 +27,7 @@ struct Options {
   int threads = 0;                     // 0: as many as the machine has. Never changes the result.
   int64_t workspace_limit = kNoLimit;  // bytes; 0 is honoured. Never changes the result.
   float beta = 0.0f;                   // out = beta * out + result; 0 never reads the output
-  std::string kernel;                  // empty: the planner chooses. Kernels() lists the names.
+  std::string kernel{};                // empty: the planner chooses. Kernels() lists the names.
 };
 
 struct KernelInfo {

@@ -1,0 +1,188 @@
+/* The C ABI, called from C: every function, its results and its errors. */
+#include <convgrad/convgrad.h>
+#include <stdio.h>
+#include <string.h>
+
+static int failures = 0;
+
+#define CHECK(condition)                                                                    \
+  do {                                                                                      \
+    if (!(condition)) {                                                                     \
+      fprintf(stderr, "%s:%d: %s failed; last error: %s\n", __FILE__, __LINE__, #condition, \
+              convgrad_last_error());                                                       \
+      ++failures;                                                                           \
+    }                                                                                       \
+  } while (0)
+
+static int says(const char* part) { return strstr(convgrad_last_error(), part) != NULL; }
+
+static const int64_t kOnes[] = {1, 1};
+static const int64_t kZeros[] = {0, 0};
+static const int64_t kSrc[] = {1, 4, 3, 3};
+static const int64_t kDst[] = {1, 4, 2, 2};
+static const int64_t kWeights[] = {4, 2, 2, 2};
+
+static convgrad_operation* make_operation(const char* name) {
+  convgrad_operation* operation = NULL;
+  CHECK(convgrad_operation_create(name, &operation) == CONVGRAD_OK);
+  CHECK(convgrad_operation_set_s64s(operation, "strides", kOnes, 2) == CONVGRAD_OK);
+  CHECK(convgrad_operation_set_s64s(operation, "pads_begin", kZeros, 2) == CONVGRAD_OK);
+  CHECK(convgrad_operation_set_s64s(operation, "pads_end", NULL, 0) == CONVGRAD_OK);
+  CHECK(convgrad_operation_set_s64s(operation, "dilations", kOnes, 2) == CONVGRAD_OK);
+  CHECK(convgrad_operation_set_s64(operation, "groups", 2) == CONVGRAD_OK);
+  CHECK(convgrad_operation_set_string(operation, "data_format", "NCX") == CONVGRAD_OK);
+  CHECK(convgrad_operation_set_string(operation, "weights_format", "OIX") == CONVGRAD_OK);
+  return operation;
+}
+
+static void test_version_and_null(void) {
+  CHECK(strcmp(convgrad_version(), CONVGRAD_VERSION_STRING) == 0);
+  convgrad_operation_destroy(NULL);
+  convgrad_plan_destroy(NULL);
+  CHECK(convgrad_plan_workspace_bytes(NULL) == 0);
+  CHECK(strcmp(convgrad_plan_kernel(NULL), "") == 0);
+  CHECK(strcmp(convgrad_plan_explanation(NULL), "") == 0);
+}
+
+static void test_operation_errors(void) {
+  convgrad_operation* operation = (convgrad_operation*)&failures;
+  CHECK(convgrad_operation_create("Convolute", &operation) == CONVGRAD_INVALID_ARGUMENT);
+  CHECK(operation == NULL && says("Convolute"));
+  CHECK(convgrad_operation_create(NULL, &operation) == CONVGRAD_INVALID_ARGUMENT && says("name"));
+  CHECK(convgrad_operation_create("Convolution", NULL) == CONVGRAD_INVALID_ARGUMENT);
+  CHECK(convgrad_operation_set_s64(NULL, "groups", 1) == CONVGRAD_INVALID_ARGUMENT);
+  CHECK(says("operation is a null pointer"));
+  CHECK(convgrad_operation_create("ConvolutionBackpropFilters-1", &operation) == CONVGRAD_OK);
+  CHECK(says("") && strcmp(convgrad_last_error(), "") == 0);
+  CHECK(convgrad_operation_set_s64(operation, NULL, 1) == CONVGRAD_INVALID_ARGUMENT);
+  CHECK(convgrad_operation_set_s64s(operation, "strides", NULL, 2) == CONVGRAD_INVALID_ARGUMENT);
+  CHECK(says("values is a null pointer"));
+  CHECK(convgrad_operation_set_string(operation, "auto_pad", NULL) == CONVGRAD_INVALID_ARGUMENT);
+  convgrad_operation_destroy(operation);
+}
+
+static void test_forward(void) {
+  convgrad_operation* operation = make_operation("Convolution");
+  const convgrad_tensor inputs[] = {{CONVGRAD_F32, 4, kSrc, NULL, NULL},
+                                    {CONVGRAD_F32, 4, kWeights, NULL, NULL}};
+  convgrad_plan* plan = NULL;
+  convgrad_options options = CONVGRAD_OPTIONS_INIT;
+  options.threads = 2;
+  options.workspace_limit = 0;
+  options.kernel = "oracle";
+  CHECK(convgrad_plan_create(operation, inputs, 2, NULL, 0, &options, &plan) == CONVGRAD_OK);
+  convgrad_operation_destroy(operation); /* a plan does not need it any more */
+  convgrad_tensor output;
+  CHECK(convgrad_plan_output(plan, 0, &output) == CONVGRAD_OK);
+  CHECK(output.type == CONVGRAD_F32 && output.rank == 4);
+  CHECK(memcmp(output.extents, kDst, sizeof kDst) == 0);
+  CHECK(output.strides[0] == 16 && output.strides[1] == 4 && output.strides[3] == 1);
+  CHECK(convgrad_plan_output(plan, 1, &output) == CONVGRAD_INVALID_ARGUMENT && says("output 1"));
+  CHECK(convgrad_plan_output(plan, 0, NULL) == CONVGRAD_INVALID_ARGUMENT);
+  CHECK(convgrad_plan_output(NULL, 0, &output) == CONVGRAD_INVALID_ARGUMENT);
+  CHECK(convgrad_plan_workspace_bytes(plan) == 0);
+  CHECK(strcmp(convgrad_plan_kernel(plan), "oracle") == 0);
+  CHECK(strstr(convgrad_plan_explanation(plan), "fprop f32 g2") != NULL);
+
+  float src[36], weights[32], dst[16];
+  for (int i = 0; i < 36; ++i) src[i] = 1;
+  for (int i = 0; i < 32; ++i) weights[i] = (float)(i / 8 + 1);
+  const void* input_data[] = {src, weights};
+  void* output_data[] = {dst};
+  CHECK(convgrad_plan_run(plan, input_data, 2, output_data, 1, NULL) == CONVGRAD_OK);
+  for (int i = 0; i < 16; ++i) CHECK(dst[i] == (float)(8 * (i / 4 + 1)));
+
+  const void* missing[] = {src, NULL};
+  CHECK(convgrad_plan_run(plan, missing, 2, output_data, 1, NULL) == CONVGRAD_INVALID_ARGUMENT);
+  CHECK(says("'weights' is a null pointer"));
+  CHECK(convgrad_plan_run(plan, NULL, 2, output_data, 1, NULL) == CONVGRAD_INVALID_ARGUMENT);
+  CHECK(convgrad_plan_run(plan, input_data, 2, NULL, 1, NULL) == CONVGRAD_INVALID_ARGUMENT);
+  CHECK(convgrad_plan_run(plan, input_data, 2, output_data, 0, NULL) == CONVGRAD_INVALID_ARGUMENT);
+  CHECK(convgrad_plan_run(NULL, input_data, 2, output_data, 1, NULL) == CONVGRAD_INVALID_ARGUMENT);
+  convgrad_plan_destroy(plan);
+}
+
+static void test_plan_errors(void) {
+  convgrad_operation* operation = make_operation("Convolution");
+  convgrad_tensor inputs[] = {{CONVGRAD_F32, 4, kSrc, NULL, NULL},
+                              {CONVGRAD_F32, 4, kWeights, NULL, NULL}};
+  convgrad_plan* plan = NULL;
+  CHECK(convgrad_plan_create(operation, inputs, 2, NULL, 0, NULL, NULL) ==
+        CONVGRAD_INVALID_ARGUMENT);
+  CHECK(convgrad_plan_create(NULL, inputs, 2, NULL, 0, NULL, &plan) == CONVGRAD_INVALID_ARGUMENT);
+  CHECK(convgrad_plan_create(operation, NULL, 2, NULL, 0, NULL, &plan) ==
+        CONVGRAD_INVALID_ARGUMENT);
+  CHECK(says("inputs is a null pointer"));
+  CHECK(convgrad_plan_create(operation, inputs, 2, NULL, 1, NULL, &plan) ==
+        CONVGRAD_INVALID_ARGUMENT);
+  inputs[1].type = CONVGRAD_BF16;
+  CHECK(convgrad_plan_create(operation, inputs, 2, NULL, 0, NULL, &plan) == CONVGRAD_INVALID_TYPE);
+  CHECK(plan == NULL && says("weights has type bf16, expected f32 as src has"));
+  inputs[1].type = (convgrad_type)77;
+  CHECK(convgrad_plan_create(operation, inputs, 2, NULL, 0, NULL, &plan) == CONVGRAD_INVALID_TYPE);
+  CHECK(says("type 77"));
+  inputs[1].type = CONVGRAD_F32;
+  inputs[1].rank = -1;
+  CHECK(convgrad_plan_create(operation, inputs, 2, NULL, 0, NULL, &plan) ==
+        CONVGRAD_INVALID_ARGUMENT);
+  inputs[1].rank = 4;
+  inputs[1].extents = NULL;
+  CHECK(convgrad_plan_create(operation, inputs, 2, NULL, 0, NULL, &plan) ==
+        CONVGRAD_INVALID_ARGUMENT);
+  inputs[1].extents = kSrc;
+  CHECK(convgrad_plan_create(operation, inputs, 2, NULL, 0, NULL, &plan) == CONVGRAD_INVALID_SHAPE);
+  inputs[1].extents = kWeights;
+  convgrad_options options = CONVGRAD_OPTIONS_INIT;
+  options.size = 1;
+  CHECK(convgrad_plan_create(operation, inputs, 2, NULL, 0, &options, &plan) ==
+        CONVGRAD_INVALID_ARGUMENT);
+  CHECK(says("options size is 1"));
+  options.size = sizeof options;
+  options.kernel = "magic";
+  CHECK(convgrad_plan_create(operation, inputs, 2, NULL, 0, &options, &plan) ==
+        CONVGRAD_INVALID_ARGUMENT);
+  CHECK(says("magic"));
+  convgrad_operation_destroy(operation);
+}
+
+/* One call, with a shape tensor, beta and diff_bias. */
+static void test_one_call(void) {
+  convgrad_operation* operation = make_operation("ConvolutionBackwardWeights");
+  const int64_t four = 4, bias_extent[] = {4};
+  const int32_t shape[] = {4, 2, 2, 2};
+  float src[36], diff_dst[16], diff_weights[32], diff_bias[4];
+  for (int i = 0; i < 36; ++i) src[i] = 1;
+  for (int i = 0; i < 16; ++i) diff_dst[i] = (float)(i / 4);
+  for (int i = 0; i < 32; ++i) diff_weights[i] = 10;
+  for (int i = 0; i < 4; ++i) diff_bias[i] = 20;
+  const convgrad_tensor inputs[] = {{CONVGRAD_F32, 4, kSrc, NULL, NULL},
+                                    {CONVGRAD_F32, 4, kDst, NULL, NULL},
+                                    {CONVGRAD_S32, 1, &four, NULL, NULL}};
+  const convgrad_tensor outputs[] = {{CONVGRAD_F32, 4, kWeights, NULL, NULL},
+                                     {CONVGRAD_F32, 1, bias_extent, NULL, NULL}};
+  const void* input_data[] = {src, diff_dst, shape};
+  void* output_data[] = {diff_weights, diff_bias};
+  convgrad_options options = CONVGRAD_OPTIONS_INIT;
+  options.beta = 1;
+  CHECK(convgrad_run(operation, inputs, input_data, 3, outputs, output_data, 2, &options) ==
+        CONVGRAD_OK);
+  for (int i = 0; i < 32; ++i) CHECK(diff_weights[i] == (float)(10 + 4 * (i / 8)));
+  for (int i = 0; i < 4; ++i) CHECK(diff_bias[i] == (float)(20 + 4 * i));
+  CHECK(convgrad_run(operation, inputs, NULL, 3, outputs, output_data, 2, NULL) ==
+        CONVGRAD_INVALID_ARGUMENT);
+  CHECK(convgrad_run(operation, inputs, input_data, 3, outputs, NULL, 2, NULL) ==
+        CONVGRAD_INVALID_ARGUMENT);
+  CHECK(convgrad_run(NULL, inputs, input_data, 3, outputs, output_data, 2, NULL) ==
+        CONVGRAD_INVALID_ARGUMENT);
+  convgrad_operation_destroy(operation);
+}
+
+int main(void) {
+  test_version_and_null();
+  test_operation_errors();
+  test_forward();
+  test_plan_errors();
+  test_one_call();
+  if (failures == 0) printf("the C ABI holds\n");
+  return failures == 0 ? 0 : 1;
+}

@@ -1,0 +1,239 @@
+// Plans: many runs, many threads, beta, empty tensors, explanations.
+#include "convgrad/plan.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <thread>
+
+#include "tensor_buffer.h"
+
+namespace convgrad::tests {
+namespace {
+
+using tools::FillIntegers;
+using tools::FillReals;
+using tools::TensorBuffer;
+
+Attributes Window(Dims strides, Dims pads) {
+  const Dims ones(strides.size(), 1);
+  return {{"strides", std::move(strides)},
+          {"pads_begin", pads},
+          {"pads_end", pads},
+          {"dilations", ones},
+          {"data_format", "NCX"},
+          {"weights_format", "OIX"}};
+}
+
+const Operation kWeights{OpKind::kConvolutionBackwardWeights, Window({1, 1}, {1, 1})};
+
+TensorBuffer Tensor(DataType type, Dims extents) {
+  return TensorBuffer(TensorDesc{type, std::move(extents), {}, {}});
+}
+
+TEST(Plan, RunsConcurrentlyOnDifferentPointers) {
+  const std::vector<TensorDesc> inputs = {{DataType::kF32, {2, 5, 9, 8}, {}, {}},
+                                          {DataType::kF32, {2, 7, 9, 8}, {}, {}}};
+  const std::vector<TensorDesc> outputs = {{DataType::kF32, {7, 5, 3, 3}, {}, {}}};
+  Result<Plan> plan = Plan::Make(kWeights, inputs, outputs, {.threads = 2});
+  ASSERT_TRUE(plan.ok());
+  constexpr int kThreads = 8;
+  std::vector<TensorBuffer> x, dy, got, expected;
+  for (int t = 0; t < kThreads; ++t) {
+    x.emplace_back(inputs[0]);
+    dy.emplace_back(inputs[1]);
+    got.emplace_back(outputs[0]);
+    expected.emplace_back(outputs[0]);
+    FillReals(x.back(), static_cast<uint64_t>(2 * t));
+    FillReals(dy.back(), static_cast<uint64_t>(2 * t + 1));
+    ASSERT_TRUE(plan->Run({x[static_cast<size_t>(t)].data(), dy[static_cast<size_t>(t)].data()},
+                          expected[static_cast<size_t>(t)].data())
+                    .ok());
+  }
+  std::vector<std::thread> team;
+  for (size_t t = 0; t < kThreads; ++t) {
+    team.emplace_back([&, t, copy = *plan] {
+      for (int i = 0; i < 10; ++i) {
+        ASSERT_TRUE(copy.Run({x[t].data(), dy[t].data()}, got[t].data()).ok());
+      }
+    });
+  }
+  for (std::thread& member : team) member.join();
+  for (size_t t = 0; t < kThreads; ++t) EXPECT_TRUE(got[t].SameBytes(expected[t])) << t;
+}
+
+TEST(Plan, SameBitsForAnyThreadCount) {
+  TensorBuffer x = Tensor(DataType::kF32, {3, 6, 11, 7}),
+               dy = Tensor(DataType::kF32, {3, 4, 11, 7});
+  FillReals(x, 1);
+  FillReals(dy, 2);
+  TensorBuffer one = Tensor(DataType::kF32, {4, 6, 3, 3});
+  ASSERT_TRUE(convgrad::Run(kWeights, {x.view(), dy.view()}, {one.view()}, {.threads = 1}).ok());
+  for (int threads : {0, 2, 3, 5, 16, 1000, 1000000000}) {
+    TensorBuffer many = Tensor(DataType::kF32, {4, 6, 3, 3});
+    ASSERT_TRUE(
+        convgrad::Run(kWeights, {x.view(), dy.view()}, {many.view()}, {.threads = threads}).ok());
+    EXPECT_TRUE(many.SameBytes(one)) << threads;
+  }
+}
+
+TEST(Plan, SameBitsForAnyLayout) {
+  TensorBuffer ncx = Tensor(DataType::kF32, {2, 6, 5, 7}), w = Tensor(DataType::kF32, {4, 6, 3, 3});
+  FillReals(ncx, 1);
+  FillReals(w, 2);
+  TensorBuffer nxc = Tensor(DataType::kF32, {2, 5, 7, 6}),
+               xio = Tensor(DataType::kF32, {3, 3, 6, 4});
+  for (int64_t i = 0; i < ncx.elements(); ++i) {
+    const Dims a = ncx.IndexOf(i);
+    nxc.Set(((a[0] * 5 + a[2]) * 7 + a[3]) * 6 + a[1], ncx.At(i));
+  }
+  for (int64_t i = 0; i < w.elements(); ++i) {
+    const Dims a = w.IndexOf(i);
+    xio.Set(((a[2] * 3 + a[3]) * 6 + a[1]) * 4 + a[0], w.At(i));
+  }
+  Operation op{OpKind::kConvolution, Window({2, 1}, {1, 1})};
+  TensorBuffer a = Tensor(DataType::kF32, {2, 4, 3, 7}), b = Tensor(DataType::kF32, {2, 3, 7, 4});
+  ASSERT_TRUE(convgrad::Run(op, {ncx.view(), w.view()}, {a.view()}).ok());
+  op.attributes.Set("data_format", "NXC").Set("weights_format", "XIO");
+  ASSERT_TRUE(convgrad::Run(op, {nxc.view(), xio.view()}, {b.view()}).ok());
+  for (int64_t i = 0; i < a.elements(); ++i) {
+    const Dims at = a.IndexOf(i);
+    ASSERT_EQ(b.At(((at[0] * 3 + at[2]) * 7 + at[3]) * 4 + at[1]), a.At(i));
+  }
+}
+
+TEST(Plan, BetaAccumulates) {
+  for (DataType type : {DataType::kF32, DataType::kBF16, DataType::kF16}) {
+    TensorBuffer x = Tensor(type, {2, 3, 4, 4}), dy = Tensor(type, {2, 2, 4, 4});
+    TensorBuffer bias = Tensor(type, {2}), old_bias = Tensor(type, {2}), sum = Tensor(type, {2});
+    FillIntegers(x, 1, 1);
+    FillIntegers(dy, 1, 2);
+    TensorBuffer plain = Tensor(type, {2, 3, 3, 3}), old = plain, got = plain;
+    FillIntegers(old, 4, 3);
+    FillIntegers(old_bias, 4, 4);
+    ASSERT_TRUE(convgrad::Run(kWeights, {x.view(), dy.view()}, {plain.view(), bias.view()}).ok());
+    for (float beta : {1.0f, 0.5f, -2.0f}) {
+      got = old;
+      sum = old_bias;
+      ASSERT_TRUE(
+          convgrad::Run(kWeights, {x.view(), dy.view()}, {got.view(), sum.view()}, {.beta = beta})
+              .ok());
+      for (int64_t i = 0; i < got.elements(); ++i) {
+        ASSERT_EQ(got.At(i), plain.At(i) + static_cast<double>(beta) * old.At(i));
+      }
+      for (int64_t i = 0; i < 2; ++i) {
+        ASSERT_EQ(sum.At(i), bias.At(i) + static_cast<double>(beta) * old_bias.At(i));
+      }
+    }
+  }
+}
+
+TEST(Plan, BetaZeroNeverReadsTheOutput) {
+  TensorBuffer x = Tensor(DataType::kF32, {1, 1, 3, 3}), dy = x, out = x;
+  FillIntegers(x, 4, 1);
+  FillIntegers(dy, 4, 2);
+  for (int64_t i = 0; i < out.elements(); ++i) out.Set(i, NAN);
+  ASSERT_TRUE(convgrad::Run(kWeights, {x.view(), dy.view()}, {out.view()}).ok());
+  for (int64_t i = 0; i < out.elements(); ++i) EXPECT_FALSE(std::isnan(out.At(i)));
+}
+
+TEST(Plan, AnEmptyBatchHasZeroGradientsOfWeights) {
+  TensorBuffer x = Tensor(DataType::kF32, {0, 3, 4, 4}), dy = Tensor(DataType::kF32, {0, 2, 4, 4});
+  TensorBuffer out = Tensor(DataType::kF32, {2, 3, 3, 3}), bias = Tensor(DataType::kF32, {2});
+  Operation op = kWeights;
+  // Null pointers are fine where there is nothing to point at.
+  ASSERT_TRUE(
+      convgrad::Run(
+          op, {{nullptr, DataType::kF32, {0, 3, 4, 4}}, {nullptr, DataType::kF32, {0, 2, 4, 4}}},
+          {out.view(), bias.view()})
+          .ok());
+  for (int64_t i = 0; i < out.elements(); ++i) EXPECT_EQ(out.At(i), 0);
+  for (int64_t i = 0; i < bias.elements(); ++i) EXPECT_EQ(bias.At(i), 0);
+  op.kind = OpKind::kConvolution;
+  const std::vector<TensorDesc> inputs = {x.desc(), out.desc()};
+  Result<Plan> forward = Plan::Make(op, inputs);
+  ASSERT_TRUE(forward.ok());
+  EXPECT_EQ(forward->output().extents, (Dims{0, 2, 4, 4}));
+  EXPECT_TRUE(forward->Run({nullptr, out.data()}, nullptr).ok());
+}
+
+TEST(Plan, AnEmptyBatchScalesByBeta) {
+  TensorBuffer out = Tensor(DataType::kF32, {1, 1, 1, 1});
+  out.Set(0, 6);
+  ASSERT_TRUE(convgrad::Run(Operation{OpKind::kConvolutionBackwardWeights, Window({1, 1}, {0, 0})},
+                            {{nullptr, DataType::kF32, {0, 1, 4, 4}},
+                             {nullptr, DataType::kF32, {0, 1, 4, 4}}},
+                            {out.view()}, {.beta = 0.5f})
+                  .ok());
+  EXPECT_EQ(out.At(0), 3);
+}
+
+TEST(Plan, SpecialValuesFollowIeee) {
+  TensorBuffer x = Tensor(DataType::kF32, {1, 1, 1, 3}), w = Tensor(DataType::kF32, {1, 1, 1, 1}),
+               y = x;
+  x.Set(0, INFINITY);
+  x.Set(1, NAN);
+  x.Set(2, 0x1p-149);
+  w.Set(0, -1);
+  ASSERT_TRUE(convgrad::Run({OpKind::kConvolution, Window({1, 1}, {0, 0})}, {x.view(), w.view()},
+                            {y.view()})
+                  .ok());
+  EXPECT_EQ(y.At(0), -INFINITY);
+  EXPECT_TRUE(std::isnan(y.At(1)));
+  EXPECT_EQ(y.At(2), -0x1p-149);
+}
+
+// PT #68048: a bf16 bias gradient of 256 where 1600 ones are summed.
+TEST(Plan, BiasGradientOfOnesIsExact) {
+  TensorBuffer x = Tensor(DataType::kBF16, {1, 1, 80, 80}),
+               dy = Tensor(DataType::kBF16, {1, 2, 40, 40});
+  TensorBuffer dw = Tensor(DataType::kBF16, {2, 1, 3, 3}), db = Tensor(DataType::kBF16, {2});
+  for (int64_t i = 0; i < x.elements(); ++i) x.Set(i, 1);
+  for (int64_t i = 0; i < dy.elements(); ++i) dy.Set(i, 1);
+  ASSERT_TRUE(convgrad::Run({OpKind::kConvolutionBackwardWeights, Window({2, 2}, {1, 1})},
+                            {x.view(), dy.view()}, {dw.view(), db.view()})
+                  .ok());
+  EXPECT_EQ(db.At(0), 1600);
+  EXPECT_EQ(db.At(1), 1600);
+}
+
+TEST(Plan, ExplainsItself) {
+  const std::vector<TensorDesc> inputs = {{DataType::kBF16, {2, 4, 9, 8}, {}, {}},
+                                          {DataType::kBF16, {2, 8, 9, 8}, {}, {}}};
+  const std::vector<TensorDesc> outputs = {{DataType::kBF16, {8, 4, 3, 3}, {}, {}}};
+  Result<Plan> plan = Plan::Make(kWeights, inputs, outputs, {.threads = 3, .workspace_limit = 0});
+  ASSERT_TRUE(plan.ok());
+  EXPECT_EQ(plan->kernel(), "oracle");
+  EXPECT_EQ(plan->workspace_bytes(), 0);
+  const std::string text = plan->Explain();
+  for (const char* part :
+       {"ConvolutionBackwardWeights", "src 2x4x9x8 bf16", "diff_weights 8x4x3x3",
+        "wgrad bf16 g1 n2 ci4 co8 in1x9x8 taps1x3x3 out1x9x8", "oracle runs: the only kernel",
+        "one output element", "threads     3", "0 bytes of at most 0", "expected"}) {
+    EXPECT_NE(text.find(part), std::string::npos) << part << " in\n" << text;
+  }
+  // 9x8 windows of 3x3 with a border of 1: (27 - 2) * (24 - 2) pairs of pixel and tap.
+  EXPECT_EQ(plan->flops(), 2.0 * 2 * 4 * 8 * 25 * 22);
+}
+
+TEST(Plan, OutlivesWhatItWasMadeFrom) {
+  std::vector<Plan> plans;
+  {
+    Operation op = kWeights;
+    std::vector<TensorDesc> inputs = {{DataType::kF32, {1, 1, 4, 4}, {}, {}},
+                                      {DataType::kF32, {1, 1, 4, 4}, {}, {}}};
+    std::vector<TensorDesc> outputs = {{DataType::kF32, {1, 1, 3, 3}, {}, {}}};
+    Options options;
+    options.kernel = std::string("ora") + "cle";
+    Result<Plan> plan = Plan::Make(op, inputs, outputs, options);
+    ASSERT_TRUE(plan.ok());
+    plans.push_back(*plan);
+  }
+  TensorBuffer x = Tensor(DataType::kF32, {1, 1, 4, 4}), dw = Tensor(DataType::kF32, {1, 1, 3, 3});
+  FillIntegers(x, 1, 1);
+  EXPECT_TRUE(plans[0].Run({x.data(), x.data()}, dw.data()).ok());
+  EXPECT_EQ(plans[0].kernel(), "oracle");
+}
+
+}  // namespace
+}  // namespace convgrad::tests
