@@ -9,7 +9,6 @@ install(EXPORT convgrad-targets NAMESPACE convgrad::
         DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/convgrad)
 if(CONVGRAD_TOOLS)
   install(TARGETS convgrad_command RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
-  install(FILES docs/convgrad.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
 endif()
 
 configure_package_config_file(cmake/convgrad-config.cmake.in

@@ -356,6 +356,9 @@ TEST(SizeErrors, WindowDoesNotFit) {
         "dst dim 2 = stride " + max +
             " * (src dim 2 2 - 1) + kernel span 2 - pads 0 + 0 + output "
             "padding 0 does not fit in 64 bits"},
+       {Line(kConvTranspose, {1, 1, 3}, {1, 1, 2}).Set("strides", {Power(62)}),
+        "dst dim 2 = stride 4611686018427387904 * (src dim 2 3 - 1) + kernel span 2 - pads 0 + 0 + "
+        "output padding 0 does not fit in 64 bits"},
        {Request(transposed).Set("output_padding", {kMax}),
         "dst dim 2 = stride 1 * (src dim 2 2 - 1) + kernel span 2 - pads 0 + 0 + output padding " +
             max + " does not fit in 64 bits"},

@@ -369,6 +369,10 @@ TEST(OutputPadding, MustMatchExactlyInGradients) {
       EXPECT_EQ(Extent(kConvolutionBackwardData, conv), legal ? out : kRefused);
     }
   }
+  // More padding than there is room: I would be 0.
+  EXPECT_EQ(
+      Extent(kConvTransposeBackwardData, {.in = 0, .out = 5, .taps = 3, .output_padding = {3}}),
+      kRefused);
 }
 
 // A zero beside a padding that is not zero leaves its own axis floored: "given and non-zero" is

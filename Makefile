@@ -1,0 +1,33 @@
+# The two commands of a newcomer are `make demo` and `make test`; both install what is missing.
+JOBS ?= $(shell nproc)
+
+.PHONY: build demo test asan tsan format tidy setup clean
+
+build: setup
+	cmake --preset release >build-configure.log || { cat build-configure.log; rm -f build-configure.log; exit 1; }
+	@rm -f build-configure.log
+	cmake --build --preset release --parallel $(JOBS)
+
+# Layers of known networks, each of the six operations, checked against the specification.
+demo: build
+	build/convgrad verify --batch=problems/demo.txt
+
+test: build
+	ctest --preset release --parallel $(JOBS)
+
+asan tsan: setup
+	cmake --preset $@
+	cmake --build --preset $@ --parallel $(JOBS)
+	ctest --preset $@ --parallel $(JOBS)
+
+format:
+	scripts/format
+
+tidy: build
+	scripts/tidy
+
+setup:
+	@scripts/setup
+
+clean:
+	rm -rf build build-asan build-debug build-tsan

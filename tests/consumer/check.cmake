@@ -1,0 +1,30 @@
+# Installs the build in BUILD_DIR to a folder of its own, then builds and runs the consumer against it,
+# by find_package and by pkg-config. Usage: cmake -DBUILD_DIR=... -DSOURCE_DIR=... -DCC=... -P
+set(root ${BUILD_DIR}/consumer)
+file(REMOVE_RECURSE ${root})
+
+function(run)
+  execute_process(COMMAND ${ARGN} RESULT_VARIABLE code OUTPUT_VARIABLE out ERROR_VARIABLE out)
+  if(NOT code EQUAL 0)
+    message(FATAL_ERROR "${ARGN} gave ${code}:\n${out}")
+  endif()
+endfunction()
+
+run(${CMAKE_COMMAND} --install ${BUILD_DIR} --prefix ${root}/prefix)
+run(${CMAKE_COMMAND} -S ${SOURCE_DIR} -B ${root}/build -DCMAKE_PREFIX_PATH=${root}/prefix)
+run(${CMAKE_COMMAND} --build ${root}/build)
+foreach(program shared_cc static_cc shared_c)
+  run(${root}/build/${program})
+endforeach()
+run(${root}/prefix/bin/convgrad --version)
+
+find_program(PKG_CONFIG pkg-config REQUIRED)
+file(GLOB_RECURSE pc_file ${root}/prefix/*/convgrad.pc)
+cmake_path(GET pc_file PARENT_PATH pc_dir)
+set(ENV{PKG_CONFIG_PATH} ${pc_dir})
+execute_process(COMMAND ${PKG_CONFIG} --define-prefix --cflags --libs convgrad
+                OUTPUT_VARIABLE flags OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+separate_arguments(flags UNIX_COMMAND "${flags}")
+run(${CC} ${SOURCE_DIR}/main.c ${flags} -o ${root}/by_pkg_config)
+cmake_path(GET pc_dir PARENT_PATH lib_dir)
+run(${CMAKE_COMMAND} -E env LD_LIBRARY_PATH=${lib_dir} ${root}/by_pkg_config)
