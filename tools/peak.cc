@@ -8,38 +8,70 @@
 namespace convgrad::tools {
 namespace {
 
-// Vectors of 16 floats are lowered to whatever registers the target has. Six of them are 24 NEON,
-// 12 AVX2 or 6 AVX-512 registers: chains enough to hide a latency of 4 cycles on 2 units of each.
-typedef float Vector __attribute__((vector_size(64)));
-constexpr int kChains = 6;
 constexpr int kRounds = 20000;
 
-#if defined(__x86_64__)
-__attribute__((target_clones("default", "arch=haswell", "arch=skylake-avx512")))
-#endif
-__attribute__((optimize("fp-contract=fast"))) void
-MultiplyAdd(float* out, int rounds) {
-  Vector chain[kChains] = {};
-  const Vector factor = Vector{} + 0.999f;
-  const Vector addend = Vector{} + 0.001f;
+// kChains sums that wait for nobody but themselves. A multiply-add takes 4 cycles on 2 to 4 units:
+// 12 chains keep the 16 registers of AVX2 busy, 24 the 32 of NEON and AVX-512.
+template <class Vector, int kChains>
+__attribute__((always_inline)) inline double MultiplyAdd(int rounds, float* sink) {
+  Vector sums[kChains];
+  for (int c = 0; c < kChains; ++c) sums[c] = Vector{} + static_cast<float>(c);
+  Vector factor = Vector{} + 0.5f, other = Vector{} + 0.25f;
   for (int r = 0; r < rounds; ++r) {
-#pragma GCC unroll 6
-    for (int c = 0; c < kChains; ++c) chain[c] = chain[c] * factor + addend;
+    // The product must look new in every round, or it is taken out of the loop.
+#if defined(__aarch64__)
+    asm volatile("" : "+w"(factor), "+w"(other));
+#elif defined(__x86_64__)
+    asm volatile("" : "+v"(factor), "+v"(other));
+#endif
+#pragma GCC unroll 24
+    for (int c = 0; c < kChains; ++c) sums[c] += factor * other;
   }
-  for (int c = 1; c < kChains; ++c) chain[0] += chain[c];
-  *out = chain[0][0];
+  for (int c = 1; c < kChains; ++c) sums[0] += sums[c];
+  *sink = sums[0][0];
+  return 2.0 * (sizeof(Vector) / sizeof(float)) * kChains * rounds;
+}
+
+typedef float Vector128 __attribute__((vector_size(16)));
+#define CONTRACT optimize("fp-contract=fast")
+
+__attribute__((CONTRACT)) double Baseline(int rounds, float* sink) {
+  return MultiplyAdd<Vector128, 24>(rounds, sink);
+}
+
+#if defined(__x86_64__)
+typedef float Vector256 __attribute__((vector_size(32)));
+typedef float Vector512 __attribute__((vector_size(64)));
+
+__attribute__((CONTRACT, target("avx2,fma"))) double Avx2(int rounds, float* sink) {
+  return MultiplyAdd<Vector256, 12>(rounds, sink);
+}
+__attribute__((CONTRACT, target("avx512f"))) double Avx512(int rounds, float* sink) {
+  return MultiplyAdd<Vector512, 24>(rounds, sink);
+}
+#endif
+
+using Loop = double (*)(int rounds, float* sink);
+
+Loop WidestLoop() {
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx512f")) return Avx512;
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return Avx2;
+#endif
+  return Baseline;
 }
 
 double OneThread() {
   using Clock = std::chrono::steady_clock;
+  const Loop loop = WidestLoop();
   double best = 0;
   float sink = 0;
   const Clock::time_point start = Clock::now();
   while (Clock::now() - start < std::chrono::milliseconds(40)) {
     const Clock::time_point begin = Clock::now();
-    MultiplyAdd(&sink, kRounds);
+    const double flops = loop(kRounds, &sink);
     const std::chrono::duration<double> seconds = Clock::now() - begin;
-    best = std::max(best, 2.0 * 16 * kChains * kRounds / seconds.count());
+    best = std::max(best, flops / seconds.count());
   }
   volatile float keep = sink;
   (void)keep;
