@@ -138,22 +138,22 @@ TEST(ChannelErrors, WeightsDoNotFit) {
 
 // Two shapes are legal for a grouped ConvTranspose, so the sentence has to mention both.
 TEST(ChannelErrors, ConvTransposeWeightsDoNotFit) {
-  ExpectEach(
-      {{ConvT().Input(1, F32({5, 4, 3, 3})),
-        "weights dim 0 is 5, expected src channels 4 (or, with O counting all groups, dim 0 src "
-        "channels 4 / groups 2 = 2)"},
-       {ConvT().Input(1, F32({2, 3, 3, 3})),  // (IC / groups, OC), but OC 3 is odd
-        "weights dim 0 is 2, expected src channels 4 (or, with O counting all groups, dim 1 a "
-        "multiple of groups 2)"},
-       {ConvTWeights().Set("weights_shape", {4, 6, 3, 3}),
-        "weights_shape dim 1 is 6, expected diff_dst channels 6 / groups 2 = 3 (or, with O "
-        "counting all groups, dim 0 src channels 4 / groups 2 = 2)"},
-       {ConvTData().Input(1, F32({3, 3, 3, 3})),
-        "weights dim 0 is 3, expected a multiple of groups 2 (or, with O counting all groups, dim "
-        "1 diff_dst channels 6)"},
-       // Without groups there is one shape only.
-       {ConvT().Set("groups", 1).Input(1, F32({5, 3, 3, 3})),
-        "weights dim 0 is 5, expected src channels 4"}});
+  ExpectEach({{ConvT().Input(1, F32({5, 4, 3, 3})),
+               "weights dim 0 is 5, expected src channels 4; and with O counting the channels of "
+               "all groups, weights dim 0 is 5, expected src channels 4 / groups 2 = 2"},
+              {ConvT().Input(1, F32({2, 3, 3, 3})),  // (IC / groups, OC), but OC 3 is odd
+               "weights dim 0 is 2, expected src channels 4; and with O counting the channels of "
+               "all groups, weights dim 1 is 3, expected a multiple of groups 2"},
+              {ConvTWeights().Set("weights_shape", {4, 6, 3, 3}),
+               "weights_shape dim 1 is 6, expected diff_dst channels 6 / groups 2 = 3; and with O "
+               "counting the channels of all groups, weights_shape dim 0 is 4, expected src "
+               "channels 4 / groups 2 = 2"},
+              {ConvTData().Input(1, F32({3, 3, 3, 3})),
+               "weights dim 0 is 3, expected a multiple of groups 2; and with O counting the "
+               "channels of all groups, weights dim 1 is 3, expected diff_dst channels 6"},
+              // Without groups there is one shape only.
+              {ConvT().Set("groups", 1).Input(1, F32({5, 3, 3, 3})),
+               "weights dim 0 is 5, expected src channels 4"}});
   // The first generation has one shape, (OC / groups, IC) in OIX; the others are refused.
   Request filters = ConvTWeights();
   filters.kind = kConvTransposeBackpropFilters;
@@ -168,8 +168,9 @@ TEST(ChannelErrors, ConvTransposeWeightsDoNotFit) {
 }
 
 TEST(ChannelErrors, TooMany) {
-  ExpectError(ConvT().Input(1, F32({4, Power(62), 3, 3})),
-              "weights with groups 2 means more than 2^63 - 1 channels");
+  ExpectError(
+      ConvT().Input(1, F32({4, Power(62), 3, 3})),
+      "weights dim 1 is 4611686018427387904 in each of 2 groups, more than 2^63 - 1 channels");
 }
 
 TEST(ShapeErrors, BatchAndBias) {
@@ -227,43 +228,43 @@ TEST(ShapeErrors, OutputDisagrees) {
 
 TEST(AxisErrors, KernelDoesNotFit) {
   ExpectEach({{Conv().Input(1, F32({6, 2, 3, 9})),
-               "kernel span 9 (9 taps, dilation 1) of weights dim 3 is larger than src dim 3 6 + "
-               "pads 1 + 1"},
+               "kernel span 9 (9 taps, dilation 1) of weights dim 3 is larger than src dim 3 (6) + "
+               "pads_begin 1 + pads_end 1"},
               {Conv().Set("dilations", {4, 1}),
-               "kernel span 9 (3 taps, dilation 4) of weights dim 2 is larger than src dim 2 5 + "
-               "pads 1 + 1"},
+               "kernel span 9 (3 taps, dilation 4) of weights dim 2 is larger than src dim 2 (5) + "
+               "pads_begin 1 + pads_end 1"},
               {ConvTData().Input(0, F32({2, 6, 9, 1})).Set("auto_pad", "valid"),
                "kernel span 3 (3 taps, dilation 1) of weights dim 3 is larger than diff_dst dim 3 "
-               "1 + pads 0 + 0"},
+               "(1) + pads_begin 0 + pads_end 0 (from auto_pad)"},
               // All padding is legal for a Convolution, but `same` gives 0 / stride outputs.
               {Conv().Input(0, F32({2, 4, 0, 6})).Set("auto_pad", "same_upper"),
-               "kernel span 3 (3 taps, dilation 1) of weights dim 2 is larger than src dim 2 0 + "
-               "pads 1 + 1"}});
+               "kernel span 3 (3 taps, dilation 1) of weights dim 2 is larger than src dim 2 (0) + "
+               "pads_begin 1 + pads_end 1 (from auto_pad)"}});
 }
 
 TEST(AxisErrors, ExtentsDoNotRelate) {
-  ExpectEach(
-      {{ConvWeights().Input(1, F32({2, 6, 5, 7})),
-        "diff_dst dim 3 is 7, expected floor((src dim 3 6 + pads 1 + 1 - kernel span 3 (3 taps, "
-        "dilation 1) of weights_shape dim 3) / stride 1) + 1 = 6"},
-       {ConvData().Set("dst_shape", {2, 4, 6, 6}),
-        "diff_dst dim 2 is 5, expected floor((dst_shape dim 2 6 + pads 1 + 1 - kernel span 3 (3 "
-        "taps, dilation 1) of weights dim 2) / stride 1) + 1 = 6"},
-       {ConvTWeights().Input(1, F32({2, 6, 8, 11})),
-        "src dim 2 is 5, expected floor((diff_dst dim 2 8 + pads 1 + 1 - kernel span 3 (3 taps, "
-        "dilation 1) of weights_shape dim 2) / stride 2) + 1 = 4"},
-       {ConvTWeights().Input(1, F32({2, 6, 9, 14})).Set("output_padding", {0, 1}),
-        "src dim 3 is 6, expected floor((diff_dst dim 3 14 + pads 1 + 1 - kernel span 3 (3 taps, "
-        "dilation 1) of weights_shape dim 3 - output padding 1) / stride 2) + 1 = 7"}});
+  ExpectEach({{ConvWeights().Input(1, F32({2, 6, 5, 7})),
+               "diff_dst dim 3 is 7, expected floor((src dim 3 (6) + pads_begin 1 + pads_end 1 - "
+               "kernel span 3 (3 taps, dilation 1) of weights_shape dim 3) / stride 1) + 1 = 6"},
+              {ConvData().Set("dst_shape", {2, 4, 6, 6}),
+               "diff_dst dim 2 is 5, expected floor((dst_shape dim 2 (6) + pads_begin 1 + pads_end "
+               "1 - kernel span 3 (3 taps, dilation 1) of weights dim 2) / stride 1) + 1 = 6"},
+              {ConvTWeights().Input(1, F32({2, 6, 8, 11})),
+               "src dim 2 is 5, expected floor((diff_dst dim 2 (8) + pads_begin 1 + pads_end 1 - "
+               "kernel span 3 (3 taps, dilation 1) of weights_shape dim 2) / stride 2) + 1 = 4"},
+              {ConvTWeights().Input(1, F32({2, 6, 9, 14})).Set("output_padding", {0, 1}),
+               "src dim 3 is 6, expected floor((diff_dst dim 3 (14) + pads_begin 1 + pads_end 1 - "
+               "kernel span 3 (3 taps, dilation 1) of weights_shape dim 3 - output_padding 1) / "
+               "stride 2) + 1 = 7"}});
 }
 
 TEST(AxisErrors, OutputPaddingDoesNotFit) {
   ExpectEach({{ConvTData().Set("output_padding", {0, 1}),
-               "output_padding 1 at entry 1 does not fit diff_dst dim 3 11 + pads 1 + 1 - kernel "
-               "span 3 = 10 with stride 2"},
+               "output_padding 1 at entry 1 does not fit diff_dst dim 3 (11) + pads_begin 1 + "
+               "pads_end 1 - kernel span 3 = 10 with stride 2"},
               {ConvTWeights().Set("output_padding", {9, 0}),
-               "output_padding 9 at entry 0 does not fit diff_dst dim 2 9 + pads 1 + 1 - kernel "
-               "span 3 = 8 with stride 2"}});
+               "output_padding 9 at entry 0 does not fit diff_dst dim 2 (9) + pads_begin 1 + "
+               "pads_end 1 - kernel span 3 = 8 with stride 2"}});
 }
 
 TEST(AxisErrors, TooSmall) {
@@ -274,8 +275,8 @@ TEST(AxisErrors, TooSmall) {
               {ConvT().Input(0, F32({2, 4, 0, 6})), "src dim 2 is 0, expected at least 1"},
               {ConvTData().Input(0, F32({2, 6, 9, 0})), "diff_dst dim 3 is 0, expected at least 1"},
               {ConvT().Set("pads_begin", {6, 1}).Set("pads_end", {5, 1}),
-               "dst dim 2 = stride 2 * (src dim 2 5 - 1) + kernel span 3 - pads 6 + 5 + output "
-               "padding 0 = 0, expected at least 1"}});
+               "dst dim 2 = stride 2 * (src dim 2 (5) - 1) + kernel span 3 - pads_begin 6 - "
+               "pads_end 5 + output_padding 0 = 0, expected at least 1"}});
 }
 
 // Sizes ------------------------------------------------------------------------------------------
@@ -346,25 +347,29 @@ TEST(SizeErrors, WindowDoesNotFit) {
        {Request(transposed).Set("dilations", {kMax}),
         "weights dim 2 is 2 with dilation " + max + ": the kernel's span does not fit in 64 bits"},
        {Request(conv).Set("pads_begin", {kMax}),
-        "src dim 2 5 + pads " + max + " + 0 does not fit in 64 bits"},
+        "src dim 2 (5) + pads_begin " + max + " + pads_end 0 does not fit in 64 bits"},
        {Request(conv).Set("pads_begin", {Power(62)}).Set("pads_end", {Power(62)}),
-        "src dim 2 5 + pads 4611686018427387904 + 4611686018427387904 does not fit in 64 bits"},
+        "src dim 2 (5) + pads_begin 4611686018427387904 + pads_end 4611686018427387904 does not "
+        "fit in 64 bits"},
        // `same` pads of a span of 2^63 - 1.
        {Request(conv).Set("dilations", {kMax - 1}).Set("auto_pad", "same_lower"),
-        "src dim 2 5 + pads 4611686018427387903 + 4611686018427387903 does not fit in 64 bits"},
+        "src dim 2 (5) + pads_begin 4611686018427387903 + pads_end 4611686018427387903 (from "
+        "auto_pad) does not fit in 64 bits"},
        {Request(transposed).Set("strides", {kMax}),
         "dst dim 2 = stride " + max +
-            " * (src dim 2 2 - 1) + kernel span 2 - pads 0 + 0 + output "
-            "padding 0 does not fit in 64 bits"},
+            " * (src dim 2 (2) - 1) + kernel span 2 - pads_begin 0 - pads_end 0 + output_padding 0 "
+            "does not fit in "
+            "64 bits"},
        {Line(kConvTranspose, {1, 1, 3}, {1, 1, 2}).Set("strides", {Power(62)}),
-        "dst dim 2 = stride 4611686018427387904 * (src dim 2 3 - 1) + kernel span 2 - pads 0 + 0 + "
-        "output padding 0 does not fit in 64 bits"},
+        "dst dim 2 = stride 4611686018427387904 * (src dim 2 (3) - 1) + kernel span 2 - pads_begin "
+        "0 - pads_end 0 + output_padding 0 does not fit in 64 bits"},
        {Request(transposed).Set("output_padding", {kMax}),
-        "dst dim 2 = stride 1 * (src dim 2 2 - 1) + kernel span 2 - pads 0 + 0 + output padding " +
+        "dst dim 2 = stride 1 * (src dim 2 (2) - 1) + kernel span 2 - pads_begin 0 - pads_end 0 + "
+        "output_padding " +
             max + " does not fit in 64 bits"},
        {Request(transposed).Set("pads_begin", {kMax}).Set("pads_end", {kMax}),
-        "dst dim 2 = stride 1 * (src dim 2 2 - 1) + kernel span 2 - pads " + max + " + " + max +
-            " + output padding 0 does not fit in 64 bits"}});
+        "dst dim 2 = stride 1 * (src dim 2 (2) - 1) + kernel span 2 - pads_begin " + max +
+            " - pads_end " + max + " + output_padding 0 does not fit in 64 bits"}});
 }
 
 // Strides, dilations and pads that are absurd but legal: the extents are small.
@@ -464,13 +469,13 @@ std::string Text(const Dims& numbers, const std::string& separator) {
 
 TEST(StrideErrors, Count) {
   ExpectEach({{Conv().Outputs({F32({2, 6, 5, 6}, {180, 30, 6})}),
-               "dst has 3 strides, expected 4, one for each axis"},
+               "dst has 3 strides (180,30,6), expected 4, one for each axis"},
               {Conv().Input(1, F32({6, 2, 3, 3}, {1})),
-               "weights has 1 strides, expected 4, one for each axis"},
+               "weights has 1 strides (1), expected 4, one for each axis"},
               {Conv().Outputs({F32({}, {1, 2, 3, 4, 5})}),
-               "dst has 5 strides, expected 4, one for each axis"},
+               "dst has 5 strides (1,2,3,4,5), expected 4, one for each axis"},
               {ConvWeights().Outputs({{}, F32({6}, {1, 1})}),
-               "diff_bias has 2 strides, expected 1, one for each axis"}});
+               "diff_bias has 2 strides (1,1), expected 1, one for each axis"}});
 }
 
 TEST(StrideErrors, OutputElementsShareMemory) {
@@ -552,10 +557,9 @@ TEST(StrideErrors, InterleavedTooDeeply) {
   const Dims extents = {400, 400, 400}, strides = {10000000, 10001009, 10002003};
   const Status status = WriteTo(extents, strides);
   EXPECT_EQ(status.code(), kInvalidShape);
-  EXPECT_EQ(
-      status.message(),
-      "dst of 400x400x400 with strides 10000000,10001009,10002003 is interleaved too deeply to "
-      "show that no elements share memory");
+  EXPECT_EQ(status.message(),
+            "dst of 400x400x400 with strides 10000000,10001009,10002003 interleaves its axes too "
+            "deeply to show that no elements share memory, expected an output whose axes nest");
 }
 
 TEST(Strides, InputElementsMayShareMemory) {

@@ -88,12 +88,16 @@ TEST(Window, ExtentsThatDoNotFitAreNotMadeUp) {
   EXPECT_EQ(InExtent(INT64_MAX, 2, 1, 0, 0, 0), std::nullopt);
 }
 
-TEST(Window, CountsPairsOfLongAxesByTheShorterOne) {
+TEST(Window, CountsPairsOfAxesTooLongToEnumerate) {
   // 2^40 outputs and 3 taps: enumeration of the outputs would not end.
   EXPECT_EQ(CountPairs({int64_t{1} << 40, int64_t{1} << 40, 3, 1, 1, 1}),
             3 * (int64_t{1} << 40) - 2);
   EXPECT_EQ(CountPairs({int64_t{1} << 40, 2, (int64_t{1} << 40) - 1, 1, 1, 0}),
             2 * ((int64_t{1} << 40) - 1));
+  // As many taps as outputs, and more pairs than 2^63.
+  const int64_t n = int64_t{1} << 40;
+  EXPECT_EQ(CountPairs({2 * n, n, n, 1, 1, 0}), 0x1p80);
+  EXPECT_EQ(CountPairs({INT64_MAX, 1, 1, INT64_MAX, INT64_MAX, 0}), 1);
 }
 
 }  // namespace

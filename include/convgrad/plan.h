@@ -46,7 +46,8 @@ class CONVGRAD_API Plan {
                            std::span<const TensorDesc> outputs = {},
                            const Options& options = {}) noexcept;
 
-  // Complete: extents and strides are known.
+  // Complete: extents and strides are known. An index that the plan does not have gives an empty
+  // one.
   const TensorDesc& output(int index = 0) const;
   int num_outputs() const;
   int64_t workspace_bytes() const;
@@ -59,7 +60,8 @@ class CONVGRAD_API Plan {
 
   // `workspace` needs workspace_bytes() bytes, of any alignment, and no other run may use it at the
   // same time. Fails, before anything is written, on a missing pointer and on a shape tensor that
-  // differs from the planned shape. Never allocates on success.
+  // differs from the planned shape (null is fine if its values were known when planning). Never
+  // allocates on success.
   Status Run(std::span<const void* const> inputs, std::span<void* const> outputs,
              void* workspace = nullptr) const noexcept;
   Status Run(std::initializer_list<const void*> inputs, void* output,

@@ -17,13 +17,13 @@ namespace convgrad {
 struct TensorDesc {
   DataType type = DataType::kUndef;
   // Of an output: negative extents, or none at all, are inferred.
-  Dims extents;
+  Dims extents{};
   // Empty: dense, last axis fastest. Any sign; an input may repeat elements (stride 0), an output's
   // elements must not share memory.
-  Dims strides;
+  Dims strides{};
   // The contents of a shape tensor, when they are known at plan time; else they are checked against
   // the planned shape by Plan::Run.
-  Dims values;
+  Dims values{};
 
   bool given() const { return type != DataType::kUndef; }
 };

@@ -43,9 +43,9 @@ constexpr std::string_view NameOf(DataType type) {
     case DataType::kS64:
       return "s64";
     case DataType::kUndef:
-      break;
+      return "undef";
   }
-  return "undef";
+  return "unknown";
 }
 
 constexpr bool IsFloat(DataType type) {

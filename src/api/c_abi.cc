@@ -28,25 +28,21 @@ std::string& LastError() {
   return error;
 }
 
-convgrad_status Report(const Status& status) {
-  LastError() = status.message();
-  return static_cast<convgrad_status>(status.code());
-}
-
-convgrad_status Fail(const char* message) {
-  return Report(Status(StatusCode::kInvalidArgument, message));
-}
-
 // Runs `body`, which returns a Status; no exception passes the ABI.
 template <class Body>
 convgrad_status Guarded(const Body& body) noexcept {
   try {
-    return Report(body());
+    const Status status = body();
+    LastError() = status.message();
+    return static_cast<convgrad_status>(status.code());
   } catch (const std::bad_alloc&) {
-    LastError().clear();
     LastError() = "out of memory";  // fits without an allocation
     return CONVGRAD_OUT_OF_MEMORY;
   }
+}
+
+convgrad_status Fail(const char* message) noexcept {
+  return Guarded([&] { return Status(StatusCode::kInvalidArgument, message); });
 }
 
 Status NullPointer(const char* name) {
@@ -102,8 +98,8 @@ Status Convert(const convgrad_options* options, convgrad::Options& converted) {
 
 convgrad_status SetAttribute(convgrad_operation* operation, const char* attribute,
                              convgrad::AttributeValue value) {
-  if (operation == nullptr) return Report(NullPointer("operation"));
-  if (attribute == nullptr) return Report(NullPointer("attribute"));
+  if (operation == nullptr) return Fail("operation is a null pointer");
+  if (attribute == nullptr) return Fail("attribute is a null pointer");
   return Guarded([&] {
     operation->operation.attributes.Set(attribute, std::move(value));
     return Status();

@@ -74,7 +74,10 @@ Status CheckInputs(const CheckedOperation& op, std::span<const void* const> inpu
           Join("input ", i, " '", schema[i].name, "' is given, but the plan was made without it"));
     }
     if (schema[i].role == Role::kShape) {
-      if (data == nullptr) continue;
+      if (data == nullptr && !tensor.values.empty()) continue;
+      if (data == nullptr) {
+        return Invalid(Join("input ", i, " '", schema[i].name, "' is a null pointer"));
+      }
       const Dims& planned = op.tensor(op.schema->outputs[0].role).extents;
       if (Status s = CheckShapeValues(schema[i].name, tensor, data, planned); !s.ok()) return s;
       continue;
@@ -127,7 +130,10 @@ Result<Plan> Plan::Make(const Operation& operation, std::span<const TensorDesc> 
   return OutOfMemory();
 }
 
-const TensorDesc& Plan::output(int index) const { return impl_->output(index); }
+const TensorDesc& Plan::output(int index) const {
+  static const TensorDesc kNone;
+  return index >= 0 && index < impl_->num_outputs ? impl_->output(index) : kNone;
+}
 int Plan::num_outputs() const { return impl_->num_outputs; }
 int64_t Plan::workspace_bytes() const { return impl_->kernel_plan.workspace_bytes; }
 std::string_view Plan::kernel() const { return impl_->kernel_plan.kernel->name; }
@@ -180,7 +186,9 @@ Status Run(const Operation& operation, const std::vector<ConstTensorView>& input
     input_data.push_back(view.data);
     TensorDesc& desc = input_descs.back();
     const bool integers = desc.type == DataType::kS32 || desc.type == DataType::kS64;
-    const bool readable = desc.extents.size() == 1 && desc.extents[0] >= 0 && desc.extents[0] <= 8;
+    // What is not one dense axis of a few numbers is refused by the plan; it must not be read here.
+    const bool readable = desc.extents.size() == 1 && desc.extents[0] >= 0 &&
+                          desc.extents[0] <= 8 && (desc.strides.empty() || desc.strides == Dims{1});
     if (integers && readable && view.data != nullptr) desc.values = ReadShape(desc, view.data);
   }
   for (const TensorView& view : outputs) {

@@ -81,7 +81,7 @@ struct Operands {
 inline double CountMultiplyAdds(const Problem& p) {
   double count = static_cast<double>(p.batch) * static_cast<double>(p.groups) *
                  static_cast<double>(p.ci) * static_cast<double>(p.co);
-  for (const Axis& axis : p.axes) count *= static_cast<double>(CountPairs(axis));
+  for (const Axis& axis : p.axes) count *= CountPairs(axis);
   return count;
 }
 

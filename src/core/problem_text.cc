@@ -173,9 +173,9 @@ void SetDenseStrides(Problem& p) {
     taps *= p.axes[a].taps;
   }
   p.x.c = in;
-  p.x.n = in * p.groups * p.ci;
+  p.x.n = in * (p.groups * p.ci);  // with no channels there may be any number of groups
   p.y.c = out;
-  p.y.n = out * p.groups * p.co;
+  p.y.n = out * (p.groups * p.co);
   p.w.ci = taps;
   p.w.co = taps * p.ci;
   p.w.g = p.w.co * p.co;

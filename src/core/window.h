@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <optional>
+#include <utility>
 
 namespace convgrad {
 
@@ -68,22 +69,52 @@ constexpr std::optional<int64_t> OutIndex(const Axis& axis, int64_t in, int64_t 
   return out;
 }
 
-// Pairs (out, tap) that read inside the input: the multiply-adds of this axis. Walks the shorter of
-// the two extents, so that it costs at most a square root of the tensor it belongs to.
-constexpr int64_t CountPairs(const Axis& axis) {
-  int64_t pairs = 0;
-  if (axis.taps <= axis.out) {
-    for (int64_t tap = 0; tap < axis.taps; ++tap) pairs += OutsInside(axis, tap).size();
-  } else {
-    for (int64_t out = 0; out < axis.out; ++out) pairs += TapsInside(axis, out).size();
+__extension__ typedef __int128 Int128;
+
+namespace window_internal {
+
+// sum over i in [0, count) of floor((first + i * step) / divisor), all of them at least 0. Taking
+// the whole parts of step / divisor and first / divisor out leaves the points under a line, which
+// can be counted along the other axis: Euclid's algorithm, so a logarithmic number of rounds.
+constexpr Int128 FloorSum(Int128 count, Int128 divisor, Int128 step, Int128 first) {
+  Int128 sum = 0;
+  while (count > 0) {
+    sum += (step / divisor) * (count * (count - 1) / 2) + (first / divisor) * count;
+    step %= divisor;
+    first %= divisor;
+    if (step == 0) break;
+    const Int128 last = step * count + first;
+    count = last / divisor;
+    first = last % divisor;
+    std::swap(divisor, step);
   }
-  return pairs;
+  return sum;
+}
+
+// Pairs (out, tap) with out * stride + tap * dilation < limit.
+constexpr Int128 CountPairsBelow(const Axis& axis, int64_t limit) {
+  if (limit <= 0) return 0;
+  // For taps below `full` every out counts, from `some` on none does.
+  const int64_t some = std::min(axis.taps, CeilDiv(limit, axis.dilation));
+  const Int128 beyond = limit - Int128{axis.out - 1} * axis.stride;
+  const int64_t full =
+      beyond <= 0 ? 0 : std::min(some, CeilDiv(static_cast<int64_t>(beyond), axis.dilation));
+  // For the rest, ceil((limit - tap * dilation) / stride), the last tap first.
+  const Int128 last = limit - Int128{some - 1} * axis.dilation + axis.stride - 1;
+  return Int128{full} * axis.out + FloorSum(some - full, axis.stride, axis.dilation, last);
+}
+
+}  // namespace window_internal
+
+// Pairs (out, tap) that read inside the input: the multiply-adds of this axis, which may be more
+// than 2^63. Closed form: it costs the same for any extents.
+constexpr double CountPairs(const Axis& axis) {
+  return static_cast<double>(window_internal::CountPairsBelow(axis, axis.in + axis.pad) -
+                             window_internal::CountPairsBelow(axis, axis.pad));
 }
 
 // Extents. All are nullopt when the value, or a step on the way, does not fit in 63 bits; so an
 // axis made from them cannot overflow in InIndex.
-
-__extension__ typedef __int128 Int128;
 
 constexpr std::optional<int64_t> FitInt64(Int128 value) {
   if (value > INT64_MAX || value < INT64_MIN) return std::nullopt;

@@ -22,8 +22,8 @@ Status CheckRequest(const PlanRequest& request) {
                         ", expected -1 (no limit), 0 or more bytes"));
   }
   if (!std::isfinite(request.beta)) {
-    return Invalid(Join("option beta is ", std::isnan(request.beta) ? "not a number" : "infinite",
-                        ", expected a finite number"));
+    return Invalid(
+        Join("option beta is ", std::to_string(request.beta), ", expected a finite number"));
   }
   return {};
 }

@@ -86,6 +86,9 @@ double WgradElement(const Problem& p, const Operands& a, int64_t g, int64_t co, 
                     const Point& tap) {
   const Range outs[] = {OutsInside(p.axes[0], tap[0]), OutsInside(p.axes[1], tap[1]),
                         OutsInside(p.axes[2], tap[2])};
+  // Neighbouring windows inside the input are less than its extent apart; where there is only one,
+  // the product could overflow.
+  const int64_t x_step = outs[2].size() > 1 ? p.x.s[2] * p.axes[2].stride : 0;
   double sum = 0;
   for (int64_t n = 0; n < p.batch; ++n) {
     Point out, in;
@@ -95,7 +98,7 @@ double WgradElement(const Problem& p, const Operands& a, int64_t g, int64_t co, 
       in[0] = InIndex(p.axes[0], out[0], tap[0]);
       for (out[1] = outs[1].begin; out[1] < outs[1].end; ++out[1]) {
         in[1] = InIndex(p.axes[1], out[1], tap[1]);
-        sum = Dot<T>(a.x, Offset(p.x, n, g * p.ci + ci, in), p.x.s[2] * p.axes[2].stride,  //
+        sum = Dot<T>(a.x, Offset(p.x, n, g * p.ci + ci, in), x_step,  //
                      a.y, Offset(p.y, n, g * p.co + co, out), p.y.s[2], outs[2].size(), sum);
       }
     }
@@ -136,8 +139,10 @@ class Walk {
  public:
   Walk(const Output<kRank>& output, int64_t flat) : output_(output) {
     for (size_t a = 0; a < kRank; ++a) order_[a] = a;
-    std::stable_sort(order_.begin(), order_.end(), [&](size_t a, size_t b) {
-      return std::abs(output_.strides[a]) < std::abs(output_.strides[b]);
+    std::sort(order_.begin(), order_.end(), [&](size_t a, size_t b) {
+      const int64_t stride_a = std::abs(output_.strides[a]),
+                    stride_b = std::abs(output_.strides[b]);
+      return stride_a != stride_b ? stride_a < stride_b : a > b;
     });
     for (size_t a : order_) {
       index_[a] = flat % output_.extents[a];
@@ -170,7 +175,10 @@ template <class T, size_t kRank, class Element>
 void ForEachOutput(const Output<kRank>& output, void* out, float beta, int threads,
                    const Element& element) {
   int64_t count = 1;
-  for (int64_t extent : output.extents) count *= extent;
+  for (int64_t extent : output.extents) {
+    if (extent == 0) return;  // and the others may be anything
+    count *= extent;
+  }
   const int64_t grain = std::clamp<int64_t>(count / (int64_t{8} * threads), 1, 1024);
   ParallelFor(threads, count, grain, [&](int64_t begin, int64_t end) {
     Walk<kRank> at(output, begin);

@@ -48,8 +48,8 @@ Status CheckShapeTensor(const Argument& argument, int rank) {
   if (desc.extents.size() != 1 || desc.extents[0] != rank) {
     return Invalid(
         StatusCode::kInvalidShape,
-        Join(argument.name, " has shape ", JoinNumbers(desc.extents, "x"),
-             ", expected one axis of ", rank, ", one number for each axis of the output"));
+        Join(argument.name, " has shape (", JoinNumbers(desc.extents, ", "),
+             "), expected one axis of ", rank, ", one number for each axis of the output"));
   }
   if (!desc.strides.empty() && desc.strides != Dims{1}) {
     return Invalid(StatusCode::kInvalidShape,

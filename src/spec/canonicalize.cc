@@ -19,14 +19,20 @@ Pass PassOf(const CheckedOperation& op) {
   return output == RoleOfY(op) ? Pass::kFprop : Pass::kDgrad;
 }
 
-// Unit axes that a lower rank does not have keep the stride that `strides` had.
+// An axis of one element has no use for its stride, whatever the caller gave: it keeps the dense
+// one that is there already, as the unit axes of lower ranks do.
+void SetStride(const TensorDesc& tensor, int axis, int64_t& stride) {
+  if (tensor.extents[static_cast<size_t>(axis)] > 1) {
+    stride = tensor.strides[static_cast<size_t>(axis)];
+  }
+}
+
 void SetPixelStrides(const TensorDesc& tensor, const DataLayout& layout, int spatial,
                      PixelStrides& strides) {
-  strides.n = tensor.strides[static_cast<size_t>(layout.n)];
-  strides.c = tensor.strides[static_cast<size_t>(layout.c)];
+  SetStride(tensor, layout.n, strides.n);
+  SetStride(tensor, layout.c, strides.c);
   for (int a = 0; a < spatial; ++a) {
-    strides.s[static_cast<size_t>(kAxes - spatial + a)] =
-        tensor.strides[static_cast<size_t>(layout.x + a)];
+    SetStride(tensor, layout.x + a, strides.s[static_cast<size_t>(kAxes - spatial + a)]);
   }
 }
 
@@ -34,18 +40,15 @@ void SetPixelStrides(const TensorDesc& tensor, const DataLayout& layout, int spa
 void SetWeightStrides(const CheckedOperation& op, Problem& p) {
   const TensorDesc& tensor = op.tensor(Role::kWeights);
   const WeightsLayout layout = WeightsLayoutOf(op.attributes.weights_format, op.spatial);
-  const int64_t o = tensor.strides[static_cast<size_t>(layout.o)];
-  const int64_t i = tensor.strides[static_cast<size_t>(layout.i)];
   const bool transposed = op.schema->family == Family::kConvTranspose;
   WeightStrides& strides = p.w;
-  strides.co = transposed ? i : o;
-  strides.ci = transposed ? o : i;
+  SetStride(tensor, layout.o, transposed ? strides.ci : strides.co);
+  SetStride(tensor, layout.i, transposed ? strides.co : strides.ci);
   // The group is the slow part of the axis that counts all groups.
   const bool groups_on_co = op.group_axis == (transposed ? 'I' : 'O');
   strides.g = groups_on_co ? strides.co * p.co : strides.ci * p.ci;
   for (int a = 0; a < op.spatial; ++a) {
-    strides.s[static_cast<size_t>(kAxes - op.spatial + a)] =
-        tensor.strides[static_cast<size_t>(layout.x + a)];
+    SetStride(tensor, layout.x + a, strides.s[static_cast<size_t>(kAxes - op.spatial + a)]);
   }
 }
 
@@ -66,13 +69,16 @@ Problem Canonicalize(const CheckedOperation& op) {
   p.co = y.extents[static_cast<size_t>(data.c)] / p.groups;
   for (int a = 0; a < op.spatial; ++a) {
     const size_t i = static_cast<size_t>(a);
-    p.axes[static_cast<size_t>(kAxes - op.spatial + a)] = {
-        .in = x.extents[static_cast<size_t>(data.x + a)],
-        .out = y.extents[static_cast<size_t>(data.x + a)],
-        .taps = w.extents[static_cast<size_t>(weights.x + a)],
-        .stride = op.attributes.strides[i],
-        .dilation = op.attributes.dilations[i],
-        .pad = op.attributes.pads_begin[i]};
+    Axis& axis = p.axes[static_cast<size_t>(kAxes - op.spatial + a)];
+    axis = {.in = x.extents[static_cast<size_t>(data.x + a)],
+            .out = y.extents[static_cast<size_t>(data.x + a)],
+            .taps = w.extents[static_cast<size_t>(weights.x + a)],
+            .stride = op.attributes.strides[i],
+            .dilation = op.attributes.dilations[i],
+            .pad = op.attributes.pads_begin[i]};
+    // One window has no step, one tap no distance: equal problems read equal.
+    if (axis.out == 1) axis.stride = 1;
+    if (axis.taps == 1) axis.dilation = 1;
   }
   SetDenseStrides(p);
   SetPixelStrides(x, data, op.spatial, p.x);
@@ -80,7 +86,8 @@ Problem Canonicalize(const CheckedOperation& op) {
   SetWeightStrides(op, p);
   const TensorDesc& bias = op.tensor(Role::kBias);
   if (bias.given()) {
-    p.bias = {true, p.pass == Pass::kWgrad && RoleOfX(op) == Role::kDst, bias.strides[0]};
+    p.bias = {true, p.pass == Pass::kWgrad && RoleOfX(op) == Role::kDst, 1};
+    SetStride(bias, 0, p.bias.stride);
   }
   return p;
 }

@@ -60,17 +60,16 @@ Result<Channels> ResolveChannels(const ChannelQuestion& q, const WeightsLayout& 
       if (misfit == nullptr && !Fits(fit, q.groups)) misfit = &fit;
     }
     if (misfit != nullptr) {
-      wrong += wrong.empty() ? Join(q.weights_name, " dim ", misfit->dim, " is ", misfit->extent,
-                                    ", expected ", Expectation(*misfit, q.groups))
-                             : Join(" (or, with ", axis, " counting all groups, dim ", misfit->dim,
-                                    " ", Expectation(*misfit, q.groups), ")");
+      wrong += Join(wrong.empty() ? "" : "; and with O counting the channels of all groups, ",
+                    q.weights_name, " dim ", misfit->dim, " is ", misfit->extent, ", expected ",
+                    Expectation(*misfit, q.groups));
       continue;
     }
     const auto ic = q.ic != kUnknown ? q.ic : FitInt64(Int128{i} * (axis == 'I' ? 1 : q.groups));
     const auto oc = q.oc != kUnknown ? q.oc : FitInt64(Int128{o} * (axis == 'O' ? 1 : q.groups));
     if (!ic || !oc) {
-      return Invalid(
-          Join(q.weights_name, " with groups ", q.groups, " means more than 2^63 - 1 channels"));
+      return Invalid(Join(q.weights_name, " dim ", !ic ? layout.i : layout.o, " is ", !ic ? i : o,
+                          " in each of ", q.groups, " groups, more than 2^63 - 1 channels"));
     }
     return Channels{*ic, *oc, axis};
   }

@@ -131,7 +131,8 @@ Status Checker::CheckPixels() {
                      .pad_end = attributes.pads_end[i],
                      .output_padding = attributes.output_padding[i]};
     const SpatialNames names{NameDim(wide, data_.x + a), NameDim(narrow, data_.x + a),
-                             NameDim(Role::kWeights, weights_.x + a), a};
+                             NameDim(Role::kWeights, weights_.x + a), a,
+                             attributes.auto_pad == AutoPad::kNone ? "" : " (from auto_pad)"};
     if (Status s = ResolveAxis(family, attributes.auto_pad, names, axis); !s.ok()) return s;
     extent(wide, data_.x + a) = axis.wide;
     extent(narrow, data_.x + a) = axis.narrow;

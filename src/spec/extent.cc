@@ -77,7 +77,8 @@ class OverlapSearch {
 Status CompleteStrides(std::string_view name, TensorDesc& tensor) {
   const size_t rank = tensor.extents.size();
   if (!tensor.strides.empty() && tensor.strides.size() != rank) {
-    return Invalid(Join(name, " has ", tensor.strides.size(), " strides, expected ", rank,
+    return Invalid(Join(name, " has ", tensor.strides.size(), " strides (",
+                        JoinNumbers(tensor.strides, ","), "), expected ", rank,
                         ", one for each axis"));
   }
   Int128 elements = 1;
@@ -119,7 +120,8 @@ Status CheckNoOverlap(std::string_view name, const TensorDesc& tensor) {
                       JoinNumbers(tensor.strides, ","),
                       answer == OverlapSearch::Answer::kShared
                           ? " has elements that share memory, an output must not"
-                          : " is interleaved too deeply to show that no elements share memory"));
+                          : " interleaves its axes too deeply to show that no elements share "
+                            "memory, expected an output whose axes nest"));
 }
 
 }  // namespace convgrad

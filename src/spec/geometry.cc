@@ -24,17 +24,17 @@ void ResolvePads(Family family, AutoPad auto_pad, int64_t span, SpatialAxis& axi
   axis.pad_end = total - axis.pad_begin;
 }
 
-std::string Pads(const SpatialAxis& axis) {
-  return Join("pads ", axis.pad_begin, " + ", axis.pad_end);
-}
+// "src dim 2 (5)"
+std::string Valued(const std::string& name, int64_t value) { return Join(name, " (", value, ")"); }
 
 // ConvTranspose: dst follows from src.
 Status InferWide(const SpatialNames& names, int64_t span, SpatialAxis& axis) {
   const auto wide =
       InExtent(axis.narrow, axis.stride, span, axis.pad_begin, axis.pad_end, axis.output_padding);
   const std::string formula =
-      Join("stride ", axis.stride, " * (", names.narrow, " ", axis.narrow, " - 1) + kernel span ",
-           span, " - ", Pads(axis), " + output padding ", axis.output_padding);
+      Join("stride ", axis.stride, " * (", Valued(names.narrow, axis.narrow),
+           " - 1) + kernel span ", span, " - pads_begin ", axis.pad_begin, " - pads_end ",
+           axis.pad_end, names.pads_note, " + output_padding ", axis.output_padding);
   if (!wide) return Invalid(Join(names.wide, " = ", formula, " does not fit in 64 bits"));
   if (*wide < 1) {
     return Invalid(Join(names.wide, " = ", formula, " = ", *wide, ", expected at least 1"));
@@ -47,7 +47,8 @@ Status InferWide(const SpatialNames& names, int64_t span, SpatialAxis& axis) {
 // leave a rest of up to stride - 1 positions; with it the rest must be just that.
 Status RelateNarrow(const SpatialNames& names, int64_t span, SpatialAxis& axis) {
   const auto travel = Travel(axis.wide, axis.pad_begin, axis.pad_end, span);
-  const std::string padded = Join(names.wide, " ", axis.wide, " + ", Pads(axis));
+  const std::string padded = Join(Valued(names.wide, axis.wide), " + pads_begin ", axis.pad_begin,
+                                  " + pads_end ", axis.pad_end, names.pads_note);
   if (!travel) return Invalid(Join(padded, " does not fit in 64 bits"));
   const std::string kernel = Join("kernel span ", span, " (", axis.taps, " taps, dilation ",
                                   axis.dilation, ") of ", names.taps);
@@ -62,7 +63,7 @@ Status RelateNarrow(const SpatialNames& names, int64_t span, SpatialAxis& axis) 
   if (axis.narrow == kUnknown) axis.narrow = narrow;
   if (axis.narrow == narrow) return {};
   return Invalid(Join(names.narrow, " is ", axis.narrow, ", expected floor((", padded, " - ",
-                      kernel, extra == 0 ? "" : Join(" - output padding ", extra), ") / stride ",
+                      kernel, extra == 0 ? "" : Join(" - output_padding ", extra), ") / stride ",
                       axis.stride, ") + 1 = ", narrow));
 }
 

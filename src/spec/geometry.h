@@ -30,7 +30,8 @@ struct SpatialAxis {
 // What the extents are called in a message, such as "src dim 2".
 struct SpatialNames {
   std::string wide, narrow, taps;
-  int axis = 0;  // for output_padding
+  int axis = 0;                // for output_padding
+  std::string_view pads_note;  // where the pads are not the caller's own
 };
 
 // Completes the pads and the one extent that may be unknown, and checks the relation.

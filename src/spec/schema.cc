@@ -223,7 +223,9 @@ std::string_view NameOf(AttributeType type) {
   return type == AttributeType::kS64 ? "s64" : type == AttributeType::kString ? "string" : "s64[]";
 }
 
-std::string_view NameOf(OpKind kind) { return SchemaOf(kind).name; }
+std::string_view NameOf(OpKind kind) {
+  return static_cast<size_t>(kind) < std::size(kOperations) ? SchemaOf(kind).name : "unknown";
+}
 
 Result<OpKind> ParseOpKind(std::string_view name) {
   for (const OperationSchema& schema : kOperations) {
