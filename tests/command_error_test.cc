@@ -4,7 +4,7 @@
 
 #include <chrono>
 
-#include "command_line.h"
+#include "tests/command_line.h"
 
 namespace convgrad::tools {
 namespace {
@@ -120,7 +120,7 @@ TEST_F(CommandErrorTest, OutputPaths) {
   std::filesystem::create_directory(Path("folder.npy"));
   const std::string out = "--out out.npy";
   ExpectBroken(kConvolution, out, "", "no output file is given");
-  ExpectBroken(kConvolution, out, "--out ''", "no output file is given");
+  ExpectBroken(kConvolution, out, "--out ''", "--out: the value is empty");
   ExpectBroken(kConvolution, out, "--out", "--out");
   ExpectBroken(kConvolution, out, "--out absent/out.npy", "absent/out.npy");
   ExpectBroken(kConvolution, out, "--out folder.npy", "folder.npy: this is a directory");
@@ -214,7 +214,7 @@ TEST_F(CommandErrorTest, Attributes) {
 }
 
 TEST_F(CommandErrorTest, Words) {
-  ExpectRefused(Words{}, "subcommand");
+  ExpectRefused(Words{}, "no command is given");
   ExpectRefused("--bogus", "");
   ExpectRefused("run", "no operation is given");
   ExpectRefused("run ''", "operation '' is unknown");
@@ -235,8 +235,8 @@ TEST_F(CommandErrorTest, Words) {
   ExpectBroken(kConvolution, "--out", "--threads -1 --out", "threads is -1");
   ExpectBroken(kConvolution, "--out", "--threads 2.5 --out", "threads");
   ExpectBroken(kConvolution, "--out", "--workspace -2 --out", "workspace");
-  ExpectBroken(kConvolution, "--out", "--beta nan --out", "beta is not a number");
-  ExpectBroken(kConvolution, "--out", "--beta inf --out", "beta is infinite");
+  ExpectBroken(kConvolution, "--out", "--beta nan --out", "beta is n");
+  ExpectBroken(kConvolution, "--out", "--beta inf --out", "beta is inf");
   ExpectBroken(kConvolution, "--out", "--kernel bogus --out", "kernel 'bogus' is unknown");
 }
 

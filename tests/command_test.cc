@@ -1,7 +1,7 @@
 // The command end to end: every operation and attribute through `convgrad run`, on files that the
 // test writes itself, against the formulas of the specification; types, file formats and options.
 // What is refused, verify, explain and signals are in command_error_test.cc.
-#include "command_line.h"
+#include "tests/command_line.h"
 
 namespace convgrad::tools {
 namespace {

@@ -5,9 +5,9 @@
 #include <cmath>
 
 #include "convgrad/convgrad.hpp"
-#include "random_case.h"
 #include "spec/schema.h"
-#include "tensor_buffer.h"
+#include "tests/random_case.h"
+#include "tools/tensor_buffer.h"
 
 namespace convgrad::tests {
 namespace {

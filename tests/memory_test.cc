@@ -7,9 +7,9 @@
 
 #include "convgrad/convgrad.hpp"
 #include "core/numerics.h"
-#include "formula.h"
-#include "random_case.h"
-#include "tensor_buffer.h"
+#include "tests/random_case.h"
+#include "tools/formula.h"
+#include "tools/tensor_buffer.h"
 
 namespace convgrad::tests {
 namespace {

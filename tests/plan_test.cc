@@ -6,7 +6,7 @@
 #include <cmath>
 #include <thread>
 
-#include "tensor_buffer.h"
+#include "tools/tensor_buffer.h"
 
 namespace convgrad::tests {
 namespace {

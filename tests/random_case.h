@@ -7,7 +7,7 @@
 #include <functional>
 #include <optional>
 
-#include "operation_line.h"
+#include "tools/operation_line.h"
 
 namespace convgrad::tests {
 

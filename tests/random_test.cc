@@ -6,8 +6,8 @@
 #include <iostream>
 #include <map>
 
-#include "case_check.h"
-#include "random_case.h"
+#include "tests/random_case.h"
+#include "tools/case_check.h"
 
 namespace convgrad::tests {
 namespace {

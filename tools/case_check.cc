@@ -1,4 +1,4 @@
-#include "case_check.h"
+#include "tools/case_check.h"
 
 #include <algorithm>
 #include <chrono>
@@ -7,9 +7,9 @@
 #include <cstring>
 
 #include "core/text.h"
-#include "formula.h"
 #include "spec/schema.h"
-#include "tensor_buffer.h"
+#include "tools/formula.h"
+#include "tools/tensor_buffer.h"
 
 namespace convgrad::tools {
 namespace {

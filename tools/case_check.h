@@ -7,7 +7,7 @@
 #include <string>
 
 #include "convgrad/plan.h"
-#include "operation_line.h"
+#include "tools/operation_line.h"
 
 namespace convgrad::tools {
 

@@ -1,10 +1,10 @@
 #include <cstdio>
 
-#include "commands.h"
 #include "core/problem_text.h"
 #include "core/text.h"
 #include "plan/planner.h"
-#include "problem_words.h"
+#include "tools/commands.h"
+#include "tools/problem_words.h"
 
 namespace convgrad::tools {
 namespace {

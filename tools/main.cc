@@ -3,11 +3,11 @@
 #include <cstdio>
 #include <new>
 
-#include "commands.h"
 #include "convgrad/version.h"
 #include "core/text.h"
 #include "spec/schema.h"
-#include "tensor_file.h"
+#include "tools/commands.h"
+#include "tools/tensor_file.h"
 
 namespace convgrad::tools {
 namespace {
@@ -91,14 +91,22 @@ std::string AttributeOptions() {
   return text;
 }
 
+// An unset shell variable must not read as 0, or as the default.
+std::string NotEmpty(const std::string& value) { return value.empty() ? "the value is empty" : ""; }
+
 void AddOptions(CLI::App* command, Options& options) {
-  command->add_option("--threads", options.threads, "threads; 0: all. Never changes the result");
-  command->add_option("--workspace", options.workspace_limit,
-                      "most bytes of workspace; -1: no limit. Never changes the result");
+  command->add_option("--threads", options.threads, "threads; 0: all. Never changes the result")
+      ->check(NotEmpty);
+  command
+      ->add_option("--workspace", options.workspace_limit,
+                   "most bytes of workspace; -1: no limit. Never changes the result")
+      ->check(NotEmpty);
   std::vector<std::string_view> names;
   for (const KernelInfo& kernel : Kernels()) names.push_back(kernel.name);
-  command->add_option("--kernel", options.kernel,
-                      Join("a kernel by its name: ", JoinWords(names, ", ")));
+  command
+      ->add_option("--kernel", options.kernel,
+                   Join("a kernel by its name: ", JoinWords(names, ", ")))
+      ->check(NotEmpty);
 }
 
 // CLI11 does not know what follows the options.
@@ -117,8 +125,14 @@ class UsageFormatter : public CLI::Formatter {
   }
 };
 
+// One line, whatever names and values it quotes.
 int Report(const Status& status) {
-  std::fprintf(stderr, "convgrad: %s\n", status.message().c_str());
+  std::string line;
+  for (char c : status.message()) {
+    const bool control = static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
+    line += control ? std::string("?") : std::string(1, c);
+  }
+  std::fprintf(stderr, "convgrad: %s\n", line.c_str());
   return kBadInput;
 }
 
@@ -135,13 +149,15 @@ struct Requests {
 void DescribeRun(CLI::App& app, RunRequest& request) {
   CLI::App* run = app.add_subcommand("run", "computes one operation on tensors in files");
   run->allow_extras();
-  run->add_option("--out", request.out, "the output's file");
+  run->add_option("--out", request.out, "the output's file")->check(NotEmpty);
   run->add_option(
-      "--dtype", request.dtype,
-      "f32, bf16 or f16: converts the inputs on reading, to nearest even. bf16 written to "
-      ".npy is widened to f32");
+         "--dtype", request.dtype,
+         "f32, bf16 or f16: converts the inputs on reading, to nearest even. bf16 written to "
+         ".npy is widened to f32")
+      ->check(NotEmpty);
   run->add_option("--beta", request.options.beta,
-                  "out = beta * what the output file holds + result");
+                  "out = beta * what the output file holds + result")
+      ->check(NotEmpty);
   AddOptions(run, request.options);
   run->footer(AttributeOptions() + kRunExamples);
 }
@@ -155,7 +171,7 @@ void Describe(CLI::App& app, Requests& requests) {
 
   CLI::App* verify = app.add_subcommand("verify", "checks problems against the specification");
   verify->allow_extras();
-  verify->add_option("--seed", requests.verify.seed, "of the data (default 1)");
+  verify->add_option("--seed", requests.verify.seed, "of the data (default 1)")->check(NotEmpty);
   AddOptions(verify, requests.verify.options);
   verify->footer(kVerifyExamples);
 
@@ -169,11 +185,27 @@ void Describe(CLI::App& app, Requests& requests) {
   ops->add_flag("--markdown", requests.markdown, "as the tables of docs/spec.md")->excludes(json);
 }
 
+// CLI11 only says that a subcommand is required.
+Status CheckFirstWord(const CLI::App& app, const std::string& word) {
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands({})) names.push_back(command->get_name());
+  for (const std::string& known : names) {
+    if (word == known) return {};
+  }
+  if (word == "-h" || word == "--help" || word == "--version") return {};
+  return {StatusCode::kInvalidArgument,
+          Join(word.empty() ? std::string("no command is given") : Join("'", word, "' is unknown"),
+               ", expected ", JoinWords(names, ", "), ", --help or --version")};
+}
+
 int Main(int argc, char** argv) {
   RemoveTemporariesOnSignals();
   CLI::App app{kAbout, "convgrad"};
   Requests requests;
   Describe(app, requests);
+  if (Status status = CheckFirstWord(app, argc > 1 ? argv[1] : ""); !status.ok()) {
+    return Report(status);
+  }
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& success) {  // --help, --version
@@ -199,7 +231,10 @@ int Main(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   try {
-    return convgrad::tools::Main(argc, argv);
+    const int code = convgrad::tools::Main(argc, argv);
+    if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
+    std::fputs("convgrad: standard output could not be written\n", stderr);
+    return 2;
   } catch (const std::bad_alloc&) {
     std::fputs("convgrad: out of memory: the tensors do not fit in this machine\n", stderr);
     return 2;

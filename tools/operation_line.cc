@@ -1,4 +1,4 @@
-#include "operation_line.h"
+#include "tools/operation_line.h"
 
 #include <charconv>
 
@@ -202,7 +202,7 @@ Result<Case> ParseCase(std::span<const std::string> words) {
   }
   Result<OperationLine> line = ParseOperationLine(rest);
   if (!line.ok()) return line.status();
-  Case result{JoinWords(words, " "), line->operation, {}, {}};
+  Case result{JoinWords(words, " "), {words.begin(), words.end()}, line->operation, {}, {}};
   const OperationSchema& schema = SchemaOf(line->operation.kind);
   const auto parse = [&](std::span<const ArgumentSchema> arguments,
                          const std::vector<std::string>& texts, std::vector<TensorDesc>& descs) {

@@ -24,9 +24,10 @@ struct OperationLine {
 
 Result<OperationLine> ParseOperationLine(std::span<const std::string> words);
 
-// An operation on tensors of known shapes, ready to plan, with the words that make it again.
+// An operation on tensors of known shapes, ready to plan.
 struct Case {
-  std::string text;
+  std::string text;                // for people
+  std::vector<std::string> words;  // what makes it again
   Operation operation;
   std::vector<TensorDesc> inputs;
   std::vector<TensorDesc> outputs;

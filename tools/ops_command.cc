@@ -2,9 +2,9 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
-#include "commands.h"
 #include "core/text.h"
 #include "spec/schema.h"
+#include "tools/commands.h"
 
 namespace convgrad::tools {
 namespace {

@@ -1,4 +1,4 @@
-#include "peak.h"
+#include "tools/peak.h"
 
 #include <algorithm>
 #include <chrono>

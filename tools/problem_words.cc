@@ -1,9 +1,27 @@
-#include "problem_words.h"
+#include "tools/problem_words.h"
 
 #include "core/text.h"
 #include "onednn/problem_line.h"
 
 namespace convgrad::tools {
+namespace {
+
+// At blanks outside double quotes: a name may have some.
+std::vector<std::string> SplitProblem(const std::string& text) {
+  std::vector<std::string> words(1);
+  bool quoted = false;
+  for (char c : text) {
+    if (c == '"') quoted = !quoted;
+    if (c == ' ' && !quoted) {
+      words.emplace_back();
+    } else {
+      words.back() += c;
+    }
+  }
+  return words;
+}
+
+}  // namespace
 
 Result<std::vector<Case>> ParseCases(const std::vector<std::string>& words) {
   std::vector<Case> cases;
@@ -18,7 +36,8 @@ Result<std::vector<Case>> ParseCases(const std::vector<std::string>& words) {
     if (Status status = parser.Accept(word); !status.ok()) return status;
   }
   for (onednn::ProblemCase& problem : parser.TakeCases()) {
-    cases.push_back({std::move(problem.text), std::move(problem.operation),
+    std::vector<std::string> replay = SplitProblem(problem.text);
+    cases.push_back({std::move(problem.text), std::move(replay), std::move(problem.operation),
                      std::move(problem.inputs), std::move(problem.outputs)});
   }
   if (cases.empty()) {

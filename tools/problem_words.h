@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "convgrad/status.h"
-#include "operation_line.h"
+#include "tools/operation_line.h"
 
 namespace convgrad::tools {
 

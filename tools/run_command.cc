@@ -1,15 +1,16 @@
 // convgrad run: tensors from files, one operation, tensors to files. Nothing is written before
 // everything has been read, checked and computed.
+#include <algorithm>
 #include <memory>
 
-#include "commands.h"
 #include "core/numerics.h"
 #include "core/text.h"
-#include "operation_line.h"
-#include "progress.h"
 #include "spec/schema.h"
-#include "tensor_buffer.h"
-#include "tensor_file.h"
+#include "tools/commands.h"
+#include "tools/operation_line.h"
+#include "tools/progress.h"
+#include "tools/tensor_buffer.h"
+#include "tools/tensor_file.h"
 
 namespace convgrad::tools {
 namespace {
@@ -94,6 +95,22 @@ class Runner {
     return {};
   }
 
+  // Before the work, not after it: can the outputs be written, and to different places?
+  Status CheckTargets() {
+    std::vector<std::string> places;
+    for (int i = 0; i < plan_->num_outputs(); ++i) {
+      const std::string& where = line_.outputs[static_cast<size_t>(i)];
+      Result<std::string> place = CheckTarget(where);
+      if (!place.ok()) return place.status();
+      if (std::find(places.begin(), places.end(), *place) != places.end()) {
+        return Invalid(
+            Join("two outputs are to be written to ", where, ", each needs its own place"));
+      }
+      places.push_back(*place);
+    }
+    return {};
+  }
+
   Status PrepareOutputs() {
     for (int i = 0; i < plan_->num_outputs(); ++i) {
       outputs_.emplace_back(plan_->output(i));
@@ -159,8 +176,8 @@ class Runner {
 
 Result<int> RunOperation(const RunRequest& request) {
   Runner runner(request);
-  for (auto step : {&Runner::Parse, &Runner::ReadInputs, &Runner::MakePlan, &Runner::PrepareOutputs,
-                    &Runner::Compute, &Runner::WriteOutputs}) {
+  for (auto step : {&Runner::Parse, &Runner::ReadInputs, &Runner::MakePlan, &Runner::CheckTargets,
+                    &Runner::PrepareOutputs, &Runner::Compute, &Runner::WriteOutputs}) {
     if (Status status = (runner.*step)(); !status.ok()) return status;
   }
   return 0;

@@ -1,4 +1,4 @@
-#include "tensor_buffer.h"
+#include "tools/tensor_buffer.h"
 
 #include <algorithm>
 #include <cmath>

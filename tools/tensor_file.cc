@@ -17,6 +17,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <exception>
+#include <filesystem>
 #include <mutex>
 #include <new>
 #include <string_view>
@@ -560,6 +561,20 @@ Status WriteTensor(const std::string& where, const void* data, const TensorDesc&
     if (!target.ok()) return target.status();
     if (location->is_npy) return WriteNpy(*target, data, desc);
     return WriteSafetensors(*target, location->name, data, desc);
+  });
+}
+
+Result<std::string> CheckTarget(const std::string& where) {
+  return WithoutExceptions(where, [&]() -> Result<std::string> {
+    Result<Location> location = ParseLocation(where);
+    if (!location.ok()) return location.status();
+    Result<Target> target = FindTarget(location->path);
+    if (!target.ok()) return target.status();
+    TemporaryFile file(*target);  // removed at the end of this scope
+    if (Status status = file.Create(); !status.ok()) return status;
+    std::error_code ignored;
+    const std::string path = std::filesystem::weakly_canonical(target->path, ignored).string();
+    return path + ":" + location->name.value_or("");
   });
 }
 

@@ -1,19 +1,26 @@
 #include <cstdio>
 
-#include "case_check.h"
-#include "commands.h"
 #include "core/parallel.h"
 #include "core/text.h"
-#include "peak.h"
-#include "problem_words.h"
-#include "progress.h"
+#include "tools/case_check.h"
+#include "tools/commands.h"
+#include "tools/peak.h"
+#include "tools/problem_words.h"
+#include "tools/progress.h"
 
 namespace convgrad::tools {
 namespace {
 
-// Enough to replay a failure: the words as they would be typed.
-std::string Quoted(const std::string& text) {
-  return text.find_first_of("\"'$ *?()[]") == std::string::npos ? text : Join("'", text, "'");
+// A word as a shell reads it back.
+std::string Quoted(std::string_view word) {
+  constexpr std::string_view kPlain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./:=,@%+-";
+  if (!word.empty() && word.find_first_not_of(kPlain) == std::string_view::npos) {
+    return std::string(word);
+  }
+  std::string quoted = "'";
+  for (char c : word) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return quoted + "'";
 }
 
 void PrintReport(const Case& item, const CheckReport& report, double peak) {
@@ -33,10 +40,23 @@ void PrintFailure(const Case& item, const CheckReport& report, const VerifyReque
     replay += Join(" --workspace ", request.options.workspace_limit);
   }
   if (!request.options.kernel.empty()) replay += Join(" --kernel ", request.options.kernel);
-  for (std::string_view word : SplitWords(item.text))
-    replay += Join(" ", Quoted(std::string(word)));
+  for (const std::string& word : item.words) replay += Join(" ", Quoted(word));
   std::printf("FAIL %s: %s\n     replay: %s\n", item.text.c_str(), report.failure.c_str(),
               replay.c_str());
+}
+
+// A wrong option is bad input, not a failed problem: it is tried on one that cannot fail.
+Status CheckOptions(const Options& options) {
+  const TensorDesc one{DataType::kF32, {1, 1, 1}};
+  const std::vector<TensorDesc> inputs = {one, one};
+  const Operation operation{
+      OpKind::kConvolution,
+      {{"strides", {1}}, {"pads_begin", {0}}, {"pads_end", {0}}, {"dilations", {1}}}};
+  Options tried = options;
+  for (const KernelInfo& kernel : Kernels()) {
+    if (kernel.name == options.kernel) tried.kernel.clear();  // known; it may refuse this problem
+  }
+  return Plan::Make(operation, inputs, {}, tried).status();
 }
 
 }  // namespace
@@ -44,12 +64,7 @@ void PrintFailure(const Case& item, const CheckReport& report, const VerifyReque
 Result<int> VerifyProblems(const VerifyRequest& request) {
   Result<std::vector<Case>> cases = ParseCases(request.words);
   if (!cases.ok()) return cases.status();
-  // A wrong option is bad input, not a failed problem.
-  if (Result<Plan> plan = Plan::Make((*cases)[0].operation, (*cases)[0].inputs, (*cases)[0].outputs,
-                                     request.options);
-      !plan.ok() && plan.status().message().starts_with("option ")) {
-    return plan.status();
-  }
+  if (Status status = CheckOptions(request.options); !status.ok()) return status;
   const double peak = MeasurePeakFlops(ResolveThreads(request.options.threads));
   std::printf("f32 peak of this machine, measured: %.1f GFLOP/s on %d threads\n", peak * 1e-9,
               ResolveThreads(request.options.threads));
