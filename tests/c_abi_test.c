@@ -81,6 +81,8 @@ static void test_forward(void) {
   CHECK(convgrad_plan_output(plan, 0, NULL) == CONVGRAD_INVALID_ARGUMENT);
   CHECK(convgrad_plan_output(NULL, 0, &output) == CONVGRAD_INVALID_ARGUMENT);
   CHECK(convgrad_plan_workspace_bytes(plan) == 0);
+  CHECK(convgrad_plan_num_outputs(plan) == 1 && convgrad_plan_num_outputs(NULL) == 0);
+  CHECK(convgrad_plan_flops(plan) == 2.0 * 4 * 4 * 2 * 4 && convgrad_plan_flops(NULL) == 0);
   CHECK(strcmp(convgrad_plan_kernel(plan), "oracle") == 0);
   CHECK(strstr(convgrad_plan_explanation(plan), "fprop f32 g2") != NULL);
 
@@ -100,6 +102,61 @@ static void test_forward(void) {
   CHECK(convgrad_plan_run(plan, input_data, 2, output_data, 0, NULL) == CONVGRAD_INVALID_ARGUMENT);
   CHECK(convgrad_plan_run(NULL, input_data, 2, output_data, 1, NULL) == CONVGRAD_INVALID_ARGUMENT);
   convgrad_plan_destroy(plan);
+}
+
+/* Counts that no caller means must be refused before anything is read or allocated. */
+static void test_wild_counts(void) {
+  convgrad_operation* operation = make_operation("Convolution");
+  convgrad_tensor inputs[] = {{CONVGRAD_F32, 4, kSrc, NULL, NULL},
+                              {CONVGRAD_F32, 4, kWeights, NULL, NULL}};
+  convgrad_plan* plan = NULL;
+  const size_t wild = (size_t)-1 / 2;
+  CHECK(convgrad_plan_create(operation, inputs, wild, NULL, 0, NULL, &plan) ==
+        CONVGRAD_INVALID_ARGUMENT);
+  CHECK(says("the number of inputs"));
+  CHECK(convgrad_operation_set_s64s(operation, "strides", kOnes, (size_t)-1 / 8 + 1) ==
+        CONVGRAD_INVALID_ARGUMENT);
+  CHECK(says("the number of values"));
+  inputs[0].rank = 1000000;
+  CHECK(convgrad_plan_create(operation, inputs, 2, NULL, 0, NULL, &plan) == CONVGRAD_INVALID_SHAPE);
+  CHECK(says("inputs[0] has rank 1000000"));
+  inputs[0].rank = 4;
+  inputs[0].values = kSrc;
+  CHECK(convgrad_plan_create(operation, inputs, 2, NULL, 0, NULL, &plan) == CONVGRAD_INVALID_SHAPE);
+  CHECK(says("inputs[0] has values"));
+  inputs[0].values = NULL;
+  CHECK(convgrad_plan_create(operation, inputs, 2, NULL, 0, NULL, &plan) == CONVGRAD_OK);
+  const void* data[] = {kSrc, kWeights};
+  void* out[] = {&plan};
+  CHECK(convgrad_plan_run(plan, data, wild, out, 1, NULL) == CONVGRAD_INVALID_ARGUMENT);
+  convgrad_plan_destroy(plan);
+  convgrad_operation_destroy(operation);
+}
+
+/* A caller built against a later header has more members: fine while they are zero. */
+static void test_options_of_other_versions(void) {
+  struct {
+    convgrad_options known;
+    int64_t later[2];
+  } options = {CONVGRAD_OPTIONS_INIT, {0, 0}};
+  convgrad_operation* operation = make_operation("Convolution");
+  const convgrad_tensor inputs[] = {{CONVGRAD_F32, 4, kSrc, NULL, NULL},
+                                    {CONVGRAD_F32, 4, kWeights, NULL, NULL}};
+  convgrad_plan* plan = NULL;
+  options.known.size = sizeof options;
+  CHECK(convgrad_plan_create(operation, inputs, 2, NULL, 0, &options.known, &plan) == CONVGRAD_OK);
+  convgrad_plan_destroy(plan);
+  options.later[1] = 1;
+  CHECK(convgrad_plan_create(operation, inputs, 2, NULL, 0, &options.known, &plan) ==
+        CONVGRAD_INVALID_ARGUMENT);
+  CHECK(says("does not know"));
+  convgrad_operation_destroy(operation);
+}
+
+static void test_kernels(void) {
+  CHECK(convgrad_num_kernels() >= 1);
+  CHECK(strcmp(convgrad_kernel_name(0), "oracle") == 0);
+  CHECK(strcmp(convgrad_kernel_name(convgrad_num_kernels()), "") == 0);
 }
 
 static void test_plan_errors(void) {
@@ -123,8 +180,7 @@ static void test_plan_errors(void) {
   CHECK(says("type 77"));
   inputs[1].type = CONVGRAD_F32;
   inputs[1].rank = -1;
-  CHECK(convgrad_plan_create(operation, inputs, 2, NULL, 0, NULL, &plan) ==
-        CONVGRAD_INVALID_ARGUMENT);
+  CHECK(convgrad_plan_create(operation, inputs, 2, NULL, 0, NULL, &plan) == CONVGRAD_INVALID_SHAPE);
   inputs[1].rank = 4;
   inputs[1].extents = NULL;
   CHECK(convgrad_plan_create(operation, inputs, 2, NULL, 0, NULL, &plan) ==
@@ -182,6 +238,9 @@ int main(void) {
   test_operation_errors();
   test_forward();
   test_plan_errors();
+  test_wild_counts();
+  test_options_of_other_versions();
+  test_kernels();
   test_one_call();
   if (failures == 0) printf("the C ABI holds\n");
   return failures == 0 ? 0 : 1;

@@ -1,8 +1,8 @@
 /* convgrad for C99: the convolution family of a training step. (C++: convgrad/convgrad.hpp)
  *
- * Every call returns a status; convgrad_last_error() gives the sentence that goes with the calling
- * thread's last failure. Handles are created and destroyed by the caller; a plan does not need the
- * operation it was made from. Null handles may be destroyed. */
+ * Calls return a status; convgrad_last_error() gives the sentence that goes with the status of the
+ * calling thread's last such call. Handles are created and destroyed by the caller; a plan does not
+ * need the operation it was made from. Null handles may be destroyed. */
 #ifndef CONVGRAD_CONVGRAD_H_
 #define CONVGRAD_CONVGRAD_H_
 
@@ -58,8 +58,12 @@ typedef struct convgrad_plan convgrad_plan;
 
 CONVGRAD_API const char* convgrad_version(void);
 
-/* Of the calling thread; "" when nothing has failed. Valid until the thread's next call. */
+/* "" when the last call succeeded. Valid until the thread's next call. */
 CONVGRAD_API const char* convgrad_last_error(void);
+
+/* The kernels of this build; "" beyond the last. */
+CONVGRAD_API size_t convgrad_num_kernels(void);
+CONVGRAD_API const char* convgrad_kernel_name(size_t index);
 
 /* `name` as in the specification, such as "ConvTransposeBackwardWeights". */
 CONVGRAD_API convgrad_status convgrad_operation_create(const char* name,
@@ -87,6 +91,9 @@ CONVGRAD_API void convgrad_plan_destroy(convgrad_plan* plan);
 /* The complete description of an output; the pointers live as long as the plan. */
 CONVGRAD_API convgrad_status convgrad_plan_output(const convgrad_plan* plan, size_t index,
                                                   convgrad_tensor* output);
+CONVGRAD_API size_t convgrad_plan_num_outputs(const convgrad_plan* plan);
+/* Of one run: two for each multiply-add whose factors both lie inside their tensors. */
+CONVGRAD_API double convgrad_plan_flops(const convgrad_plan* plan);
 CONVGRAD_API int64_t convgrad_plan_workspace_bytes(const convgrad_plan* plan);
 /* Live as long as the plan. */
 CONVGRAD_API const char* convgrad_plan_kernel(const convgrad_plan* plan);

@@ -32,10 +32,10 @@ enum class OpKind : int32_t {
   kConvTransposeBackpropFilters = 9,
 };
 
-CONVGRAD_API std::string_view NameOf(OpKind kind);
+CONVGRAD_API std::string_view NameOf(OpKind kind) noexcept;
 
 // Accepts the ten names, the last four also with their version: "ConvTransposeBackpropFilters-1".
-CONVGRAD_API Result<OpKind> ParseOpKind(std::string_view name);
+CONVGRAD_API Result<OpKind> ParseOpKind(std::string_view name) noexcept;
 
 // An s64, a list of s64, or a string. The constructors are implicit so that attributes read as they
 // do in the specification: {{"strides", {2, 2}}, {"groups", 4}, {"auto_pad", "valid"}}.

@@ -24,7 +24,9 @@ namespace convgrad {
 struct Options {
   static constexpr int64_t kNoLimit = -1;
 
-  int threads = 0;                     // 0: as many as the machine has. Never changes the result.
+  // 0: as many as the machine has. At most 64, or twice its cores, are used. Never changes the
+  // result.
+  int threads = 0;
   int64_t workspace_limit = kNoLimit;  // bytes; 0 is honoured. Never changes the result.
   float beta = 0.0f;                   // out = beta * out + result; 0 never reads the output
   std::string kernel{};                // empty: the planner chooses. Kernels() lists the names.
@@ -36,7 +38,7 @@ struct KernelInfo {
 };
 
 // The kernels of this build, in the order in which the planner considers them.
-CONVGRAD_API std::vector<KernelInfo> Kernels();
+CONVGRAD_API std::vector<KernelInfo> Kernels() noexcept;
 
 // Immutable and cheap to copy; one plan may run on several threads at once, on different outputs.
 class CONVGRAD_API Plan {
@@ -56,8 +58,9 @@ class CONVGRAD_API Plan {
   double flops() const;
 
   // What will run and why: the problem, the kernels considered, workspace, expected time.
-  std::string Explain() const;
+  std::string Explain() const noexcept;
 
+  // Outputs must overlap neither inputs nor each other nor the workspace.
   // `workspace` needs workspace_bytes() bytes, of any alignment, and no other run may use it at the
   // same time. Fails, before anything is written, on a missing pointer and on a shape tensor that
   // differs from the planned shape (null is fine if its values were known when planning). Never

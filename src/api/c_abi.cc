@@ -1,5 +1,5 @@
 // The C ABI: the C++ API with handles and a sentence per thread. It adds no meaning of its own.
-#include <new>
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -35,7 +35,7 @@ convgrad_status Guarded(const Body& body) noexcept {
     const Status status = body();
     LastError() = status.message();
     return static_cast<convgrad_status>(status.code());
-  } catch (const std::bad_alloc&) {
+  } catch (...) {                   // only allocations throw
     LastError() = "out of memory";  // fits without an allocation
     return CONVGRAD_OUT_OF_MEMORY;
   }
@@ -45,49 +45,74 @@ convgrad_status Fail(const char* message) noexcept {
   return Guarded([&] { return Status(StatusCode::kInvalidArgument, message); });
 }
 
-Status NullPointer(const char* name) {
-  return {StatusCode::kInvalidArgument, std::string(name) + " is a null pointer"};
+Status NullPointer(const std::string& name) {
+  return {StatusCode::kInvalidArgument, name + " is a null pointer"};
 }
 
-Status Convert(const convgrad_tensor& tensor, TensorDesc& desc) {
-  if (tensor.rank < 0 || (tensor.rank > 0 && tensor.extents == nullptr)) {
-    return {StatusCode::kInvalidArgument,
-            "tensor has rank " + std::to_string(tensor.rank) + " and " +
-                (tensor.extents == nullptr ? "no extents" : "extents") +
-                ", expected a rank of at least 0 and that many extents"};
-  }
+// More than any operation, tensor or list has; so that a wild count is not taken for a length.
+constexpr size_t kMostTensors = 8;
+constexpr size_t kMostEntries = 64;
+
+Status TooMany(const std::string& what, size_t count, size_t most) {
+  return {StatusCode::kInvalidArgument,
+          what + " is " + std::to_string(count) + ", expected at most " + std::to_string(most)};
+}
+
+Status Convert(const std::string& name, const convgrad_tensor& tensor, TensorDesc& desc) {
   if (tensor.type < CONVGRAD_UNDEF || tensor.type > CONVGRAD_S64) {
-    return {StatusCode::kInvalidType, "tensor has type " + std::to_string(tensor.type) +
+    return {StatusCode::kInvalidType, name + " has type " + std::to_string(tensor.type) +
                                           ", expected CONVGRAD_UNDEF (0) to CONVGRAD_S64 (5)"};
   }
-  desc.type = static_cast<convgrad::DataType>(tensor.type);
-  if (tensor.rank == 0) return {};
-  desc.extents.assign(tensor.extents, tensor.extents + tensor.rank);
-  if (tensor.strides != nullptr) desc.strides.assign(tensor.strides, tensor.strides + tensor.rank);
-  // The library checks that a shape tensor has one axis; its length is only trusted that far.
-  if (tensor.values != nullptr && tensor.rank == 1 && tensor.extents[0] > 0 &&
-      tensor.extents[0] <= 8) {
-    desc.values.assign(tensor.values, tensor.values + tensor.extents[0]);
+  if (tensor.rank < 0 || tensor.rank > static_cast<int32_t>(kMostEntries)) {
+    return {StatusCode::kInvalidShape, name + " has rank " + std::to_string(tensor.rank) +
+                                           ", expected 0 to " + std::to_string(kMostEntries)};
   }
+  if (tensor.rank > 0 && tensor.extents == nullptr) return NullPointer(name + " extents");
+  desc.type = static_cast<convgrad::DataType>(tensor.type);
+  if (tensor.rank > 0) desc.extents.assign(tensor.extents, tensor.extents + tensor.rank);
+  if (tensor.rank > 0 && tensor.strides != nullptr) {
+    desc.strides.assign(tensor.strides, tensor.strides + tensor.rank);
+  }
+  if (tensor.values == nullptr) return {};
+  if (tensor.rank != 1 || tensor.extents[0] < 0 ||
+      tensor.extents[0] > static_cast<int64_t>(kMostEntries)) {
+    return {StatusCode::kInvalidShape, name + " has values and rank " +
+                                           std::to_string(tensor.rank) +
+                                           ", expected a shape tensor of one axis and at most " +
+                                           std::to_string(kMostEntries) + " values"};
+  }
+  desc.values.assign(tensor.values, tensor.values + tensor.extents[0]);
   return {};
 }
 
-Status Convert(const convgrad_tensor* tensors, size_t count, const char* name,
+Status Convert(const convgrad_tensor* tensors, size_t count, const std::string& name,
                std::vector<TensorDesc>& descs) {
   if (tensors == nullptr && count > 0) return NullPointer(name);
+  if (count > kMostTensors) return TooMany("the number of " + name, count, kMostTensors);
   descs.resize(count);
   for (size_t i = 0; i < count; ++i) {
-    if (Status status = Convert(tensors[i], descs[i]); !status.ok()) return status;
+    Status status = Convert(name + "[" + std::to_string(i) + "]", tensors[i], descs[i]);
+    if (!status.ok()) return status;
   }
   return {};
 }
 
+// Members are only ever added at the end: a caller built against an older header gives a smaller
+// size, one built against a newer header a larger one, whose members this library must not ignore.
 Status Convert(const convgrad_options* options, convgrad::Options& converted) {
   if (options == nullptr) return {};
-  if (options->size < sizeof(convgrad_options)) {
-    return {StatusCode::kInvalidArgument,
-            "options size is " + std::to_string(options->size) + ", expected at least " +
-                std::to_string(sizeof(convgrad_options)) + ": begin with CONVGRAD_OPTIONS_INIT"};
+  constexpr size_t kFirstSize = offsetof(convgrad_options, kernel) + sizeof(options->kernel);
+  if (options->size < kFirstSize || options->size > 4096) {
+    return {StatusCode::kInvalidArgument, "options size is " + std::to_string(options->size) +
+                                              ", expected " + std::to_string(kFirstSize) +
+                                              " to 4096: begin with CONVGRAD_OPTIONS_INIT"};
+  }
+  const char* bytes = reinterpret_cast<const char*>(options);
+  for (size_t i = sizeof(convgrad_options); i < options->size; ++i) {
+    if (bytes[i] == 0) continue;
+    return {StatusCode::kInvalidArgument, "options has a member at byte " + std::to_string(i) +
+                                              " that version " CONVGRAD_VERSION_STRING
+                                              " does not know, expected zeros"};
   }
   converted.threads = options->threads;
   converted.workspace_limit = options->workspace_limit;
@@ -95,6 +120,19 @@ Status Convert(const convgrad_options* options, convgrad::Options& converted) {
   if (options->kernel != nullptr) converted.kernel = options->kernel;
   return {};
 }
+
+// What plan_create and run take.
+struct Request {
+  std::vector<TensorDesc> inputs, outputs;
+  convgrad::Options options;
+
+  Status Fill(const convgrad_tensor* in, size_t num_in, const convgrad_tensor* out, size_t num_out,
+              const convgrad_options* given) {
+    if (Status s = Convert(in, num_in, "inputs", inputs); !s.ok()) return s;
+    if (Status s = Convert(out, num_out, "outputs", outputs); !s.ok()) return s;
+    return Convert(given, options);
+  }
+};
 
 convgrad_status SetAttribute(convgrad_operation* operation, const char* attribute,
                              convgrad::AttributeValue value) {
@@ -135,6 +173,7 @@ convgrad_status convgrad_operation_set_s64s(convgrad_operation* operation, const
   if (values == nullptr && count > 0) return Fail("values is a null pointer");
   Dims list;
   const convgrad_status status = Guarded([&] {
+    if (count > kMostEntries) return TooMany("the number of values", count, kMostEntries);
     list.assign(values, values + count);
     return Status();
   });
@@ -160,12 +199,11 @@ convgrad_status convgrad_plan_create(const convgrad_operation* operation,
   *plan = nullptr;
   if (operation == nullptr) return Fail("operation is a null pointer");
   return Guarded([&]() -> Status {
-    std::vector<TensorDesc> input_descs, output_descs;
-    convgrad::Options converted;
-    if (Status s = Convert(inputs, num_inputs, "inputs", input_descs); !s.ok()) return s;
-    if (Status s = Convert(outputs, num_outputs, "outputs", output_descs); !s.ok()) return s;
-    if (Status s = Convert(options, converted); !s.ok()) return s;
-    auto made = convgrad::Plan::Make(operation->operation, input_descs, output_descs, converted);
+    Request request;
+    Status filled = request.Fill(inputs, num_inputs, outputs, num_outputs, options);
+    if (!filled.ok()) return filled;
+    auto made = convgrad::Plan::Make(operation->operation, request.inputs, request.outputs,
+                                     request.options);
     if (!made.ok()) return made.status();
     *plan = new convgrad_plan{*made, std::string(made->kernel()), made->Explain()};
     return {};
@@ -191,6 +229,22 @@ convgrad_status convgrad_plan_output(const convgrad_plan* plan, size_t index,
   });
 }
 
+size_t convgrad_plan_num_outputs(const convgrad_plan* plan) {
+  return plan == nullptr ? 0 : static_cast<size_t>(plan->plan.num_outputs());
+}
+
+double convgrad_plan_flops(const convgrad_plan* plan) {
+  return plan == nullptr ? 0 : plan->plan.flops();
+}
+
+size_t convgrad_num_kernels(void) { return convgrad::Kernels().size(); }
+
+const char* convgrad_kernel_name(size_t index) {
+  const std::vector<convgrad::KernelInfo> kernels = convgrad::Kernels();
+  // The names are literals of the kernel table.
+  return index < kernels.size() ? kernels[index].name.data() : "";
+}
+
 int64_t convgrad_plan_workspace_bytes(const convgrad_plan* plan) {
   return plan == nullptr ? 0 : plan->plan.workspace_bytes();
 }
@@ -209,6 +263,9 @@ convgrad_status convgrad_plan_run(const convgrad_plan* plan, const void* const* 
   if (plan == nullptr) return Fail("plan is a null pointer");
   if (inputs == nullptr && num_inputs > 0) return Fail("inputs is a null pointer");
   if (outputs == nullptr && num_outputs > 0) return Fail("outputs is a null pointer");
+  if (num_inputs > kMostTensors || num_outputs > kMostTensors) {
+    return Fail("more than 8 inputs or outputs are given, no operation has as many");
+  }
   return Guarded([&] {
     return plan->plan.Run(std::span(inputs, num_inputs), std::span(outputs, num_outputs),
                           workspace);
@@ -223,21 +280,19 @@ convgrad_status convgrad_run(const convgrad_operation* operation, const convgrad
   if (input_data == nullptr && num_inputs > 0) return Fail("input_data is a null pointer");
   if (output_data == nullptr && num_outputs > 0) return Fail("output_data is a null pointer");
   return Guarded([&]() -> Status {
-    std::vector<TensorDesc> input_descs, output_descs;
-    convgrad::Options converted;
-    if (Status s = Convert(inputs, num_inputs, "inputs", input_descs); !s.ok()) return s;
-    if (Status s = Convert(outputs, num_outputs, "outputs", output_descs); !s.ok()) return s;
-    if (Status s = Convert(options, converted); !s.ok()) return s;
+    Request request;
+    Status filled = request.Fill(inputs, num_inputs, outputs, num_outputs, options);
+    if (!filled.ok()) return filled;
     std::vector<convgrad::ConstTensorView> input_views(num_inputs);
     std::vector<convgrad::TensorView> output_views(num_outputs);
     for (size_t i = 0; i < num_inputs; ++i) {
       input_views[i].data = input_data[i];
-      input_views[i].desc = std::move(input_descs[i]);
+      input_views[i].desc = std::move(request.inputs[i]);
     }
     for (size_t i = 0; i < num_outputs; ++i) {
       output_views[i].data = output_data[i];
-      output_views[i].desc = std::move(output_descs[i]);
+      output_views[i].desc = std::move(request.outputs[i]);
     }
-    return convgrad::Run(operation->operation, input_views, output_views, converted);
+    return convgrad::Run(operation->operation, input_views, output_views, request.options);
   });
 }

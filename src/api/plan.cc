@@ -3,9 +3,9 @@
 
 #include <new>
 
-#include "core/numerics.h"
 #include "core/text.h"
 #include "plan/planner.h"
+#include "spec/arguments.h"
 #include "spec/canonicalize.h"
 #include "spec/check.h"
 
@@ -35,26 +35,14 @@ bool IsEmpty(const TensorDesc& tensor) {
   return false;
 }
 
-Dims ReadShape(const TensorDesc& tensor, const void* data) {
-  Dims values(static_cast<size_t>(tensor.extents[0]));
-  for (size_t i = 0; i < values.size(); ++i) {
-    const int64_t at = static_cast<int64_t>(i);
-    values[i] =
-        tensor.type == DataType::kS32 ? LoadAt<int32_t>(data, at) : LoadAt<int64_t>(data, at);
-  }
-  return values;
-}
-
 // Values that came too late to plan with must be the planned ones.
 Status CheckShapeValues(std::string_view name, const TensorDesc& tensor, const void* data,
                         const Dims& planned) {
   for (size_t i = 0; i < planned.size(); ++i) {
-    const int64_t at = static_cast<int64_t>(i);
-    const int64_t value =
-        tensor.type == DataType::kS32 ? LoadAt<int32_t>(data, at) : LoadAt<int64_t>(data, at);
-    if (value == planned[i]) continue;
-    return {StatusCode::kInvalidShape, Join(name, " is ", JoinNumbers(ReadShape(tensor, data), "x"),
-                                            ", the plan was made for ", JoinNumbers(planned, "x"))};
+    if (ShapeValueAt(tensor, data, i) == planned[i]) continue;
+    return {StatusCode::kInvalidShape,
+            Join(name, " is ", JoinNumbers(ReadShapeTensor(tensor, data), "x"),
+                 ", the plan was made for ", JoinNumbers(planned, "x"))};
   }
   return {};
 }
@@ -103,12 +91,32 @@ Status CheckOutputs(const CheckedOperation& op, size_t planned, std::span<void* 
   return {};
 }
 
+// The mistake that is easy to make and to see: one pointer given twice.
+Status CheckAliases(const CheckedOperation& op, std::span<const void* const> inputs,
+                    std::span<void* const> outputs) {
+  for (size_t o = 0; o < outputs.size(); ++o) {
+    const ArgumentSchema& output = op.schema->outputs[o];
+    if (outputs[o] == nullptr || IsEmpty(op.tensor(output.role))) continue;
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      if (inputs[i] != outputs[o] || IsEmpty(op.tensor(op.schema->inputs[i].role))) continue;
+      return Invalid(Join("output ", o, " '", output.name, "' has the pointer of input ", i, " '",
+                          op.schema->inputs[i].name, "', an output must not overlap an input"));
+    }
+    if (o > 0 && outputs[o] == outputs[0] && !IsEmpty(op.tensor(op.schema->outputs[0].role))) {
+      return Invalid(Join("outputs 0 and ", o, " have the same pointer, outputs must not overlap"));
+    }
+  }
+  return {};
+}
+
 }  // namespace
 
-std::vector<KernelInfo> Kernels() {
+std::vector<KernelInfo> Kernels() noexcept try {
   std::vector<KernelInfo> kernels;
   for (const KernelRow& row : KernelTable()) kernels.push_back({row.name, row.summary});
   return kernels;
+} catch (...) {
+  return {};
 }
 
 Plan::Plan(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
@@ -126,7 +134,7 @@ Result<Plan> Plan::Make(const Operation& operation, std::span<const TensorDesc> 
   impl->kernel_plan = *std::move(kernel_plan);
   impl->num_outputs = outputs.size() > 1 && outputs[1].given() ? 2 : 1;
   return Plan(std::move(impl));
-} catch (const std::bad_alloc&) {
+} catch (...) {  // only allocations throw
   return OutOfMemory();
 }
 
@@ -139,7 +147,7 @@ int64_t Plan::workspace_bytes() const { return impl_->kernel_plan.workspace_byte
 std::string_view Plan::kernel() const { return impl_->kernel_plan.kernel->name; }
 double Plan::flops() const { return 2 * CountMultiplyAdds(impl_->kernel_plan.problem); }
 
-std::string Plan::Explain() const {
+std::string Plan::Explain() const noexcept try {
   const CheckedOperation& op = impl_->operation;
   std::string text = Join("operation   ", op.schema->name, "\n");
   const auto add = [&](std::string_view what, const ArgumentSchema& argument) {
@@ -153,6 +161,8 @@ std::string Plan::Explain() const {
   }
   for (const ArgumentSchema& argument : op.schema->outputs) add("output      ", argument);
   return text + ExplainKernelPlan(impl_->kernel_plan);
+} catch (...) {
+  return "out of memory";  // fits without an allocation
 }
 
 Status Plan::Run(std::span<const void* const> inputs, std::span<void* const> outputs,
@@ -161,13 +171,14 @@ Status Plan::Run(std::span<const void* const> inputs, std::span<void* const> out
   if (Status s = CheckInputs(op, inputs); !s.ok()) return s;
   if (Status s = CheckOutputs(op, static_cast<size_t>(impl_->num_outputs), outputs); !s.ok())
     return s;
+  if (Status s = CheckAliases(op, inputs, outputs); !s.ok()) return s;
   if (workspace == nullptr && workspace_bytes() > 0) {
     return Invalid(
         Join("workspace is a null pointer, this plan needs ", workspace_bytes(), " bytes"));
   }
   RunKernelPlan(impl_->kernel_plan, CanonicalOperands(op, inputs, outputs), workspace);
   return {};
-} catch (const std::bad_alloc&) {
+} catch (...) {  // only allocations throw
   return OutOfMemory();
 }
 
@@ -184,12 +195,7 @@ Status Run(const Operation& operation, const std::vector<ConstTensorView>& input
   for (const ConstTensorView& view : inputs) {
     input_descs.push_back(view.desc);
     input_data.push_back(view.data);
-    TensorDesc& desc = input_descs.back();
-    const bool integers = desc.type == DataType::kS32 || desc.type == DataType::kS64;
-    // What is not one dense axis of a few numbers is refused by the plan; it must not be read here.
-    const bool readable = desc.extents.size() == 1 && desc.extents[0] >= 0 &&
-                          desc.extents[0] <= 8 && (desc.strides.empty() || desc.strides == Dims{1});
-    if (integers && readable && view.data != nullptr) desc.values = ReadShape(desc, view.data);
+    if (view.data != nullptr) input_descs.back().values = ReadShapeTensor(view.desc, view.data);
   }
   for (const TensorView& view : outputs) {
     output_descs.push_back(view.desc);
@@ -201,7 +207,7 @@ Status Run(const Operation& operation, const std::vector<ConstTensorView>& input
   const size_t bytes = static_cast<size_t>(plan->workspace_bytes());
   const std::unique_ptr<char[]> workspace(bytes > 0 ? new char[bytes] : nullptr);
   return plan->Run(input_data, output_data, workspace.get());
-} catch (const std::bad_alloc&) {
+} catch (...) {  // only allocations throw
   return OutOfMemory();
 }
 

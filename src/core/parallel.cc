@@ -58,17 +58,17 @@ void ParallelRanges(int threads, int64_t count, int64_t grain, RangeFunction fun
   ranges.Drain();
 #else
   // Without OpenMP (and under ThreadSanitizer, which cannot see into its runtime).
-  std::vector<std::thread> helpers;
-  helpers.reserve(team - 1);
+  std::vector<std::thread> others;
+  others.reserve(team - 1);
   for (int i = 1; i < team; ++i) {
     try {
-      helpers.emplace_back([&ranges] { ranges.Drain(); });
+      others.emplace_back([&ranges] { ranges.Drain(); });
     } catch (const std::system_error&) {
       break;  // fewer threads do the same work
     }
   }
   ranges.Drain();
-  for (std::thread& helper : helpers) helper.join();
+  for (std::thread& other : others) other.join();
 #endif
 }
 

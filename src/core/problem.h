@@ -41,8 +41,8 @@ struct WeightStrides {
   bool operator==(const WeightStrides&) const = default;
 };
 
-// fprop, dgrad: one value per output channel, added. wgrad: written, the sum of one operand over
-// batch and pixels: of y, or, where a transposed convolution exchanged the two, of x.
+// // fprop, dgrad: one value per output channel, added. wgrad: written, the sum of y, or of x, over
+// batch and pixels.
 struct Bias {
   bool present = false;
   bool sums_x = false;  // wgrad only
@@ -74,7 +74,7 @@ struct Operands {
   const void* y = nullptr;
   const void* bias = nullptr;  // fprop, dgrad
   void* out = nullptr;         // x, w or y
-  void* diff_bias = nullptr;   // wgrad
+  void* bias_out = nullptr;    // wgrad
 };
 
 // Multiply-adds with both factors inside their tensors, as a double: it may exceed 2^63.

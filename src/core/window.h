@@ -46,7 +46,8 @@ namespace window_internal {
 constexpr Range Inside(int64_t first, int64_t step, int64_t count, int64_t limit) {
   const int64_t begin = std::clamp<int64_t>(CeilDiv(-first, step), 0, count);
   const int64_t end = std::clamp<int64_t>(CeilDiv(limit - first, step), begin, count);
-  return {begin, end};
+  // {0, 0}, not {count, count}: InIndex is only safe for positions that exist.
+  return begin < end ? Range{begin, end} : Range{};
 }
 }  // namespace window_internal
 

@@ -237,7 +237,7 @@ void RunWgrad(const Problem& p, const Operands& a, float beta, int threads) {
   if (!p.bias.present) return;
   const bool x = p.bias.sums_x;
   const Output<1> bias = {{p.groups * (x ? p.ci : p.co)}, {p.bias.stride}};
-  ForEachOutput<T>(bias, a.diff_bias, beta, threads, [&](const auto& i) {
+  ForEachOutput<T>(bias, a.bias_out, beta, threads, [&](const auto& i) {
     return x ? ChannelSum<T>(p.batch, InExtents(p), p.x, a.x, i[0])
              : ChannelSum<T>(p.batch, OutExtents(p), p.y, a.y, i[0]);
   });

@@ -2,16 +2,13 @@
 
 #include <algorithm>
 
+#include "core/numerics.h"
 #include "core/text.h"
 
 namespace convgrad {
 namespace {
 
 Status Invalid(StatusCode code, std::string message) { return {code, std::move(message)}; }
-
-// Ranks 3, 4, 5: one, two or three spatial axes.
-constexpr int kLeastRank = 3;
-constexpr int kMostRank = 5;
 
 Status CheckCount(const OperationSchema& schema, std::string_view what,
                   std::span<const ArgumentSchema> wanted, size_t given) {
@@ -158,6 +155,22 @@ class Collector {
 };
 
 }  // namespace
+
+int64_t ShapeValueAt(const TensorDesc& tensor, const void* data, size_t index) {
+  const int64_t at = static_cast<int64_t>(index);
+  return tensor.type == DataType::kS32 ? LoadAt<int32_t>(data, at) : LoadAt<int64_t>(data, at);
+}
+
+Dims ReadShapeTensor(const TensorDesc& tensor, const void* data) {
+  const bool integers = tensor.type == DataType::kS32 || tensor.type == DataType::kS64;
+  if (!integers || tensor.extents.size() != 1 || tensor.extents[0] < 0 ||
+      tensor.extents[0] > kMostRank || (!tensor.strides.empty() && tensor.strides != Dims{1})) {
+    return {};
+  }
+  Dims values(static_cast<size_t>(tensor.extents[0]));
+  for (size_t i = 0; i < values.size(); ++i) values[i] = ShapeValueAt(tensor, data, i);
+  return values;
+}
 
 Result<Arguments> CollectArguments(const OperationSchema& schema,
                                    std::span<const TensorDesc> inputs,

@@ -29,6 +29,16 @@ struct Arguments {
   Argument& at(Role role) { return by_role[static_cast<size_t>(role)]; }
 };
 
+// Tensors have rank 3, 4 or 5: one, two or three spatial axes.
+constexpr int kLeastRank = 3;
+constexpr int kMostRank = 5;
+
+int64_t ShapeValueAt(const TensorDesc& tensor, const void* data, size_t index);
+
+// The contents of a shape tensor; nothing where the description is not one dense axis of a few
+// integers, which CollectArguments refuses.
+Dims ReadShapeTensor(const TensorDesc& tensor, const void* data);
+
 Result<Arguments> CollectArguments(const OperationSchema& schema,
                                    std::span<const TensorDesc> inputs,
                                    std::span<const TensorDesc> outputs);

@@ -60,10 +60,12 @@ class Reader {
     std::optional<Dims> list;
     if (value != nullptr) list = *value->list();
     if (list && list->size() == kSerializedListLength && AllZero(*list, length)) {
-      if (AllZero(*list, 0)) {
-        list.reset();
-      } else {
+      if (!AllZero(*list, 0)) {
         list->resize(length);
+      } else if (attribute->empty_is_zeros) {
+        list->clear();
+      } else {
+        list.reset();
       }
     }
     if (!list) {

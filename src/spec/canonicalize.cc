@@ -103,7 +103,7 @@ Operands CanonicalOperands(const CheckedOperation& op, std::span<const void* con
     if (role == Role::kBias) operands.bias = inputs[i];
   }
   operands.out = outputs[0];
-  if (outputs.size() > 1) operands.diff_bias = outputs[1];
+  if (outputs.size() > 1) operands.bias_out = outputs[1];
   return operands;
 }
 

@@ -1,4 +1,4 @@
-// Checks of single tensors: ranks, known extents, sizes that fit in 63 bits, strides, overlap.
+// Checks of single tensors of known extents: sizes that fit in 63 bits, strides, overlap.
 #ifndef CONVGRAD_SPEC_EXTENT_H_
 #define CONVGRAD_SPEC_EXTENT_H_
 

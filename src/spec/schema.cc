@@ -223,11 +223,11 @@ std::string_view NameOf(AttributeType type) {
   return type == AttributeType::kS64 ? "s64" : type == AttributeType::kString ? "string" : "s64[]";
 }
 
-std::string_view NameOf(OpKind kind) {
+std::string_view NameOf(OpKind kind) noexcept {
   return static_cast<size_t>(kind) < std::size(kOperations) ? SchemaOf(kind).name : "unknown";
 }
 
-Result<OpKind> ParseOpKind(std::string_view name) {
+Result<OpKind> ParseOpKind(std::string_view name) noexcept try {
   for (const OperationSchema& schema : kOperations) {
     if (name == schema.name) return schema.kind;
     if (schema.first_generation() && name == Join(schema.name, "-1")) return schema.kind;
@@ -238,6 +238,8 @@ Result<OpKind> ParseOpKind(std::string_view name) {
   }
   return Status(StatusCode::kInvalidArgument,
                 Join("operation '", name, "' is unknown, expected one of ", names));
+} catch (...) {  // the sentence could not be made
+  return Status(StatusCode::kOutOfMemory, "out of memory");
 }
 
 }  // namespace convgrad
