@@ -4,8 +4,8 @@ JOBS ?= $(shell nproc)
 .PHONY: build demo test asan tsan format tidy setup clean
 
 build: setup
-	cmake --preset release >build-configure.log || { cat build-configure.log; rm -f build-configure.log; exit 1; }
-	@rm -f build-configure.log
+	@mkdir -p build
+	cmake --preset release >build/configure.log || { cat build/configure.log; exit 1; }
 	cmake --build --preset release --parallel $(JOBS)
 
 # Layers of known networks, each of the six operations, checked against the specification.
@@ -21,9 +21,11 @@ asan tsan: setup
 	ctest --preset $@ --parallel $(JOBS)
 
 format:
+	@scripts/setup format
 	scripts/format
 
 tidy: build
+	@scripts/setup tidy
 	scripts/tidy
 
 setup:

@@ -551,8 +551,8 @@ TEST(Lists, TwelveEntriesAreReadAsSerialized) {
   EXPECT_EQ(Inferred(Request(request).Set("output_padding", twelve({}))), (Dims{2, 4, 14, 10}));
   EXPECT_EQ(Inferred(Request(request).Set("output_padding", twelve({0, 3}))), (Dims{2, 4, 14, 13}));
   EXPECT_EQ(Inferred(Weights().Set("weights_shape", twelve({1, 1, 4}))), (Dims{1, 1, 4}));
-  // "Not given" is not zeros: pads are required, so twelve zeros are refused and an empty list not.
-  EXPECT_TRUE(Refused(Request(request).Set("pads_begin", twelve({}))));
+  // Pads that were never set are zeros, as an empty list is.
+  EXPECT_FALSE(Refused(Request(request).Set("pads_begin", twelve({}))));
   EXPECT_EQ(Inferred(request.Set("pads_begin", Dims{})), (Dims{2, 4, 15, 10}));
   EXPECT_EQ(Inferred(request.Set("pads_end", Dims{})), (Dims{2, 4, 15, 11}));
 }

@@ -77,6 +77,33 @@ TEST(Plan, SameBitsForAnyThreadCount) {
   }
 }
 
+// PT #34344: a 3-D kernel of one tap with stride and padding differed from run to run.
+TEST(Plan, SameBitsInEveryRun) {
+  TensorBuffer x = Tensor(DataType::kF32, {64, 1, 16, 16, 16});
+  TensorBuffer dy = Tensor(DataType::kF32, {64, 1, 9, 9, 9});
+  FillReals(x, 1);
+  FillReals(dy, 2);
+  const Operation op{OpKind::kConvolutionBackwardWeights, Window({2, 2, 2}, {1, 1, 1})};
+  TensorBuffer first = Tensor(DataType::kF32, {1, 1, 1, 1, 1}), again = first;
+  ASSERT_TRUE(convgrad::Run(op, {x.view(), dy.view()}, {first.view()}).ok());
+  for (int i = 0; i < 20; ++i) {
+    ASSERT_TRUE(convgrad::Run(op, {x.view(), dy.view()}, {again.view()}).ok());
+    ASSERT_TRUE(again.SameBytes(first)) << i;
+  }
+}
+
+TEST(Plan, RefusesAPointerGivenTwice) {
+  TensorBuffer x = Tensor(DataType::kF32, {1, 1, 3, 3});
+  const Status status = convgrad::Run(kWeights, {x.view(), x.view()}, {x.view()});
+  EXPECT_EQ(
+      status.message(),
+      "output 0 'diff_weights' has the pointer of input 0 'src', an output must not overlap an "
+      "input");
+  TensorBuffer dw = Tensor(DataType::kF32, {1, 1, 3, 3});
+  const TensorView bias(dw.data(), DataType::kF32, {1});
+  EXPECT_FALSE(convgrad::Run(kWeights, {x.view(), x.view()}, {dw.view(), bias}).ok());
+}
+
 TEST(Plan, SameBitsForAnyLayout) {
   TensorBuffer ncx = Tensor(DataType::kF32, {2, 6, 5, 7}), w = Tensor(DataType::kF32, {4, 6, 3, 3});
   FillReals(ncx, 1);

@@ -90,18 +90,98 @@ TEST(RandomProblems, ShrinkToTheSmallest) {
   EXPECT_EQ(least.pad_begin, (std::array<int64_t, 3>{0, 0, 0}));
 }
 
-// The check itself must be able to fail: a wrong expectation has to show.
-TEST(RandomProblems, AWrongResultIsFound) {
+// The check itself must be able to fail: a wrong element has to show, on integers and on reals, and
+// so has a byte that was written beside the elements.
+class TamperTest : public testing::Test {
+ protected:
+  static Case PaddedCase() {
+    Recipe recipe;
+    recipe.kind = static_cast<int>(OpKind::kConvolutionBackwardWeights);
+    recipe.extent = {9, 9, 9};
+    recipe.taps = {3, 3, 3};
+    recipe.spatial = 2;
+    recipe.icg = 2;
+    recipe.layout = 1;  // rows with a gap
+    recipe.shape_tensor = 2;
+    return *Build(recipe);
+  }
+
+  static std::string FailureOf(std::function<void(tools::TensorBuffer&, bool)> tamper) {
+    CheckRequest request;
+    request.tamper = [&](std::vector<tools::TensorBuffer>& outputs, bool integers) {
+      tamper(outputs[0], integers);
+    };
+    return CheckCase(PaddedCase(), request).failure;
+  }
+};
+
+TEST_F(TamperTest, NothingDoneIsNothingFound) {
+  EXPECT_EQ(FailureOf([](tools::TensorBuffer&, bool) {}), "");
+}
+
+TEST_F(TamperTest, AWrongIntegerIsFound) {
+  const std::string failure = FailureOf([](tools::TensorBuffer& out, bool integers) {
+    if (integers) out.Set(7, out.At(7) + 1);
+  });
+  EXPECT_NE(failure.find("diff_weights[0,0,2,1] is "), std::string::npos) << failure;
+  EXPECT_NE(failure.find("the formula says"), std::string::npos) << failure;
+  EXPECT_NE(failure.find("(integer data)"), std::string::npos) << failure;
+}
+
+TEST_F(TamperTest, ANegativeZeroIsFound) {
+  const std::string failure = FailureOf([](tools::TensorBuffer& out, bool integers) {
+    if (!integers) return;
+    for (int64_t i = 0; i < out.elements(); ++i) {
+      if (out.At(i) == 0) out.Set(i, -0.0);
+    }
+    out.Set(0, out.At(0) == 0 ? -0.0 : -out.At(0));
+  });
+  EXPECT_NE(failure.find("the formula says"), std::string::npos) << failure;
+}
+
+TEST_F(TamperTest, ARealTwoUlpsOffIsFound) {
+  const std::string failure = FailureOf([](tools::TensorBuffer& out, bool integers) {
+    if (!integers) out.Set(3, out.At(3) * (1 + 0x1p-22));
+  });
+  EXPECT_NE(failure.find("diff_weights[0,0,1,0] is "), std::string::npos) << failure;
+  EXPECT_NE(failure.find("(real data)"), std::string::npos) << failure;
+}
+
+TEST_F(TamperTest, AByteBetweenTheElementsIsFound) {
+  const std::string failure = FailureOf([](tools::TensorBuffer& out, bool) {
+    // Rows are one element longer than they need to be.
+    static_cast<unsigned char*>(out.data())[3 * sizeof(float)] ^= 1;
+  });
+  EXPECT_NE(failure.find("bytes between the elements of diff_weights were written"),
+            std::string::npos)
+      << failure;
+}
+
+// An element that only the oracle's run sees: the budget of the formulas ends before it.
+TEST_F(TamperTest, AnElementThatIsNotSampledIsFound) {
+  CheckRequest request;
+  request.product_budget = 1;  // the first and the last element
+  request.tamper = [](std::vector<tools::TensorBuffer>& outputs, bool integers) {
+    if (integers) outputs[0].Set(8, outputs[0].At(8) + 1);
+  };
+  const std::string failure = CheckCase(PaddedCase(), request).failure;
+  EXPECT_NE(failure.find("another run of the oracle says"), std::string::npos) << failure;
+}
+
+TEST_F(TamperTest, ATapThatTouchesNoDataIsExactlyZero) {
   Recipe recipe;
-  recipe.kind = static_cast<int>(OpKind::kConvolution);
-  recipe.extent = {5, 5, 5};
-  recipe.taps = {3, 3, 3};
-  std::optional<Case> item = Build(recipe);
+  recipe.kind = static_cast<int>(OpKind::kConvolutionBackwardWeights);
+  recipe.type = 1;  // bf16
+  recipe.taps = {3, 1, 1};
+  recipe.pad_begin = recipe.pad_end = {1, 0, 0};
+  recipe.shape_tensor = 2;
+  CheckRequest request;
+  request.tamper = [](std::vector<tools::TensorBuffer>& outputs, bool integers) {
+    if (!integers) outputs[0].Set(0, 1e-6);
+  };
+  const std::optional<Case> item = Build(recipe);
   ASSERT_TRUE(item);
-  item->outputs[0].extents.back() += 1;
-  const CheckReport report = CheckCase(*item, {});
-  EXPECT_FALSE(report.passed);
-  EXPECT_NE(report.failure.find("dst dim 2 is 4, expected 3"), std::string::npos) << report.failure;
+  EXPECT_NE(CheckCase(*item, request).failure.find("the formula says 0"), std::string::npos);
 }
 
 }  // namespace

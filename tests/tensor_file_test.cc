@@ -1,5 +1,4 @@
-// Tensor files: bytes made by hand are read and messages checked; written bytes are compared with
-// what NumPy and safetensors write; failures and signals in mid-write leave nothing behind.
+// Tensor files from bytes made by hand, and what writing leaves behind when it fails.
 #include "tools/tensor_file.h"
 
 #include <gtest/gtest.h>
@@ -17,6 +16,8 @@
 #include <string>
 #include <thread>
 #include <vector>
+
+#include "tools/temporary_file.h"
 
 namespace convgrad::tools {
 namespace {

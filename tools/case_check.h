@@ -1,13 +1,16 @@
 // Checks one case: what a plan computes against the formulas of the specification, which share no
-// code with the library, and against the oracle on one thread.
+// code with the library, and against another run of the oracle.
 #ifndef CONVGRAD_TOOLS_CASE_CHECK_H_
 #define CONVGRAD_TOOLS_CASE_CHECK_H_
 
 #include <cstdint>
+#include <functional>
 #include <string>
+#include <vector>
 
 #include "convgrad/plan.h"
 #include "tools/operation_line.h"
+#include "tools/tensor_buffer.h"
 
 namespace convgrad::tools {
 
@@ -17,6 +20,9 @@ struct CheckRequest {
   // Products that may be spent on the formulas, for each kind of data. All output elements are
   // checked when that suffices, else the first, the last and some between them.
   int64_t product_budget = 1'000'000;
+  // Called after each run of the plan under test, before anything is compared: how tests show that
+  // a wrong element, or a byte written beside them, is found.
+  std::function<void(std::vector<TensorBuffer>&, bool integers)> tamper;
 };
 
 struct CheckReport {

@@ -8,6 +8,7 @@
 
 #include "convgrad/plan.h"
 #include "convgrad/status.h"
+#include "tools/case_check.h"
 
 namespace convgrad::tools {
 
@@ -15,21 +16,22 @@ struct RunRequest {
   std::vector<std::string> words;  // an operation line whose arguments are files
   std::string out;                 // of output 0
   std::string dtype;               // empty: the files' own
-  Options options;
+  Options options{};
 };
 Result<int> RunOperation(const RunRequest& request);
 
 struct VerifyRequest {
   std::vector<std::string> words;  // problem lines, or one operation line
-  Options options;
+  Options options{};
   uint64_t seed = 1;
+  decltype(CheckRequest::tamper) tamper = {};  // for tests: makes a problem fail
 };
-// Exit code 1 when a problem fails.
+// Exit code 1 when a result is wrong; a problem that is not legal is bad input.
 Result<int> VerifyProblems(const VerifyRequest& request);
 
 struct ExplainRequest {
   std::vector<std::string> words;  // problem lines, an operation line or a canonical problem
-  Options options;
+  Options options{};
 };
 Result<int> ExplainProblems(const ExplainRequest& request);
 

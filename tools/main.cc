@@ -1,5 +1,6 @@
 // The convgrad command: options to requests. What a subcommand does is in <name>_command.cc.
 #include <CLI/CLI.hpp>
+#include <charconv>
 #include <cstdio>
 #include <new>
 
@@ -7,7 +8,7 @@
 #include "core/text.h"
 #include "spec/schema.h"
 #include "tools/commands.h"
-#include "tools/tensor_file.h"
+#include "tools/temporary_file.h"
 
 namespace convgrad::tools {
 namespace {
@@ -76,6 +77,12 @@ Examples:
   convgrad explain Convolution src=8x56x56x64 weights=3x3x64x64 --strides 1,1 --pads_begin 1,1 \
     --pads_end 1,1 --dilations 1,1)";
 
+constexpr const char* kOpsExamples = R"(
+Examples:
+  convgrad ops
+  convgrad ops --json > operations.json
+  convgrad ops --markdown)";
+
 std::string AttributeOptions() {
   std::string text = "\nAttributes:\n";
   std::vector<std::string_view> seen;
@@ -91,22 +98,35 @@ std::string AttributeOptions() {
   return text;
 }
 
-// An unset shell variable must not read as 0, or as the default.
-std::string NotEmpty(const std::string& value) { return value.empty() ? "the value is empty" : ""; }
+// CLI11 reads an empty value, such as an unset shell variable makes, as 0 or as the default; and
+// what it says of a wrong number states no rule.
+std::string IsText(const std::string& value) {
+  return value.empty() ? "the value is empty, expected a text" : "";
+}
+
+template <class Number>
+std::string IsNumber(const std::string& value) {
+  Number number{};
+  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
+  if (!value.empty() && error == std::errc() && end == value.data() + value.size()) return "";
+  return Join("the value is '", value, "', expected a ",
+              std::is_integral_v<Number> ? Join("whole number of ", 8 * sizeof(Number), " bits")
+                                         : std::string("number"));
+}
 
 void AddOptions(CLI::App* command, Options& options) {
   command->add_option("--threads", options.threads, "threads; 0: all. Never changes the result")
-      ->check(NotEmpty);
+      ->check(IsNumber<int>);
   command
       ->add_option("--workspace", options.workspace_limit,
                    "most bytes of workspace; -1: no limit. Never changes the result")
-      ->check(NotEmpty);
+      ->check(IsNumber<int64_t>);
   std::vector<std::string_view> names;
   for (const KernelInfo& kernel : Kernels()) names.push_back(kernel.name);
   command
       ->add_option("--kernel", options.kernel,
                    Join("a kernel by its name: ", JoinWords(names, ", ")))
-      ->check(NotEmpty);
+      ->check(IsText);
 }
 
 // CLI11 does not know what follows the options.
@@ -149,15 +169,15 @@ struct Requests {
 void DescribeRun(CLI::App& app, RunRequest& request) {
   CLI::App* run = app.add_subcommand("run", "computes one operation on tensors in files");
   run->allow_extras();
-  run->add_option("--out", request.out, "the output's file")->check(NotEmpty);
+  run->add_option("--out", request.out, "the output's file")->check(IsText);
   run->add_option(
          "--dtype", request.dtype,
          "f32, bf16 or f16: converts the inputs on reading, to nearest even. bf16 written to "
          ".npy is widened to f32")
-      ->check(NotEmpty);
+      ->check(IsText);
   run->add_option("--beta", request.options.beta,
                   "out = beta * what the output file holds + result")
-      ->check(NotEmpty);
+      ->check(IsNumber<float>);
   AddOptions(run, request.options);
   run->footer(AttributeOptions() + kRunExamples);
 }
@@ -171,7 +191,8 @@ void Describe(CLI::App& app, Requests& requests) {
 
   CLI::App* verify = app.add_subcommand("verify", "checks problems against the specification");
   verify->allow_extras();
-  verify->add_option("--seed", requests.verify.seed, "of the data (default 1)")->check(NotEmpty);
+  verify->add_option("--seed", requests.verify.seed, "of the data (default 1)")
+      ->check(IsNumber<uint64_t>);
   AddOptions(verify, requests.verify.options);
   verify->footer(kVerifyExamples);
 
@@ -181,6 +202,7 @@ void Describe(CLI::App& app, Requests& requests) {
   explain->footer(kExplainExamples);
 
   CLI::App* ops = app.add_subcommand("ops", "lists the operations, their arguments and attributes");
+  ops->footer(kOpsExamples);
   auto* json = ops->add_flag("--json", requests.json, "as JSON");
   ops->add_flag("--markdown", requests.markdown, "as the tables of docs/spec.md")->excludes(json);
 }

@@ -80,15 +80,15 @@ double OneThread() {
 
 }  // namespace
 
-double MeasurePeakFlops(int threads) {
+Peak MeasurePeak(int threads) {
   const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   std::vector<double> flops(static_cast<size_t>(std::clamp(threads, 1, cores)));
   std::vector<std::thread> team;
   for (double& mine : flops) team.emplace_back([&mine] { mine = OneThread(); });
   for (std::thread& member : team) member.join();
-  double total = 0;
-  for (double mine : flops) total += mine;
-  return total;
+  Peak peak{0, static_cast<int>(flops.size())};
+  for (double mine : flops) peak.flops += mine;
+  return peak;
 }
 
 }  // namespace convgrad::tools

@@ -4,9 +4,13 @@
 
 namespace convgrad::tools {
 
-// f32 multiply-adds in registers, on all cores that OpenMP would use, counted as two operations
-// each. Takes about 50 ms.
-double MeasurePeakFlops(int threads);
+struct Peak {
+  double flops = 0;  // per second
+  int threads = 0;   // that it was measured on: no more than there are cores
+};
+
+// f32 multiply-adds in registers, counted as two operations each. Takes about 50 ms.
+Peak MeasurePeak(int threads);
 
 }  // namespace convgrad::tools
 

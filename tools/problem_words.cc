@@ -35,6 +35,12 @@ Result<std::vector<Case>> ParseCases(const std::vector<std::string>& words) {
   for (const std::string& word : words) {
     if (Status status = parser.Accept(word); !status.ok()) return status;
   }
+  if (!words.empty() && words.back().starts_with("--") && !words.back().starts_with("--batch=") &&
+      !parser.cases().empty()) {
+    return Status(StatusCode::kInvalidArgument,
+                  Join("option '", words.back(),
+                       "' comes after the last problem, it holds for the problems after it"));
+  }
   for (onednn::ProblemCase& problem : parser.TakeCases()) {
     std::vector<std::string> replay = SplitProblem(problem.text);
     cases.push_back({std::move(problem.text), std::move(replay), std::move(problem.operation),

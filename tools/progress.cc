@@ -1,5 +1,6 @@
 #include "tools/progress.h"
 
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -44,7 +45,12 @@ void Progress::Show() {
   while (!done_) {
     const auto seconds =
         std::chrono::duration_cast<std::chrono::seconds>(Clock::now() - start).count();
-    std::fprintf(stderr, "\r\033[K%s  %lld s", what_.c_str(), static_cast<long long>(seconds));
+    // One row: what wraps could not be erased.
+    winsize size{};
+    const int columns =
+        ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
+    const std::string text = std::to_string(seconds) + " s  " + what_;
+    std::fprintf(stderr, "\r\033[K%.*s", columns - 1, text.c_str());
     std::fflush(stderr);
     shown_ = true;
     changed_.wait_for(lock, std::chrono::milliseconds(250), [this] { return done_; });

@@ -5,6 +5,7 @@
 
 #include "core/numerics.h"
 #include "core/text.h"
+#include "spec/arguments.h"
 #include "spec/schema.h"
 #include "tools/commands.h"
 #include "tools/operation_line.h"
@@ -28,13 +29,11 @@ struct Input {
 };
 
 TensorBuffer Convert(const ConstTensorView& from, DataType type) {
-  TensorBuffer to(TensorDesc{type, from.desc.extents, {}, {}});
-  for (int64_t i = 0; i < to.elements(); ++i) {
-    const Dims index = to.IndexOf(i);
-    int64_t offset = 0;
-    for (size_t a = 0; a < index.size(); ++a) offset += index[a] * from.desc.strides[a];
-    to.Set(i, LoadWidened(from.desc.type, from.data, offset));
-  }
+  TensorBuffer to(TensorDesc{type, from.desc.extents});
+  int64_t next = 0;
+  ForEachOffset(from.desc.extents, from.desc.strides, [&](int64_t offset) {
+    StoreRounded(type, to.data(), next++, LoadWidened(from.desc.type, from.data, offset));
+  });
   return to;
 }
 
@@ -83,8 +82,7 @@ class Runner {
     for (size_t i = 0; i < inputs_.size(); ++i) {
       const ConstTensorView view = inputs_[i].view();
       inputs.push_back(view.desc);
-      const bool shape = schema_->inputs[i].role == Role::kShape;
-      if (shape && view.desc.given()) ReadValues(view, inputs.back());
+      if (view.data != nullptr) inputs.back().values = ReadShapeTensor(view.desc, view.data);
     }
     for (size_t i = 1; i < outputs.size(); ++i) {
       if (!line_.outputs[i].empty()) outputs[i].type = inputs[0].type;
@@ -100,7 +98,7 @@ class Runner {
     std::vector<std::string> places;
     for (int i = 0; i < plan_->num_outputs(); ++i) {
       const std::string& where = line_.outputs[static_cast<size_t>(i)];
-      Result<std::string> place = CheckTarget(where);
+      Result<std::string> place = CheckTarget(where, plan_->output(i));
       if (!place.ok()) return place.status();
       if (std::find(places.begin(), places.end(), *place) != places.end()) {
         return Invalid(
@@ -137,7 +135,6 @@ class Runner {
     for (const Input& input : inputs_) inputs.push_back(input.view().data);
     for (TensorBuffer& output : outputs_) outputs.push_back(output.data());
     std::vector<char> workspace(static_cast<size_t>(plan_->workspace_bytes()));
-    Progress progress(std::string(schema_->name));
     return plan_->Run(inputs, outputs, workspace.empty() ? nullptr : workspace.data());
   }
 
@@ -154,15 +151,6 @@ class Runner {
   }
 
  private:
-  static void ReadValues(const ConstTensorView& view, TensorDesc& desc) {
-    if (IsFloat(desc.type) || desc.extents.size() != 1 || desc.extents[0] > 8) return;
-    desc.strides.clear();
-    for (int64_t i = 0; i < desc.extents[0]; ++i) {
-      desc.values.push_back(desc.type == DataType::kS32 ? LoadAt<int32_t>(view.data, i)
-                                                        : LoadAt<int64_t>(view.data, i));
-    }
-  }
-
   const RunRequest& request_;
   OperationLine line_;
   const OperationSchema* schema_ = nullptr;
@@ -176,6 +164,7 @@ class Runner {
 
 Result<int> RunOperation(const RunRequest& request) {
   Runner runner(request);
+  Progress progress(request.words.empty() ? "run" : request.words[0]);
   for (auto step : {&Runner::Parse, &Runner::ReadInputs, &Runner::MakePlan, &Runner::CheckTargets,
                     &Runner::PrepareOutputs, &Runner::Compute, &Runner::WriteOutputs}) {
     if (Status status = (runner.*step)(); !status.ok()) return status;

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "core/numerics.h"
+#include "tools/tensor_file.h"
 
 namespace convgrad::tools {
 namespace {
@@ -23,14 +24,7 @@ uint64_t Mix(uint64_t x) {
 
 TensorBuffer::TensorBuffer(const TensorDesc& desc) : desc_(desc), elements_(1) {
   const size_t rank = desc_.extents.size();
-  if (desc_.strides.empty()) {
-    desc_.strides.resize(rank);
-    int64_t stride = 1;
-    for (size_t a = rank; a-- > 0;) {
-      desc_.strides[a] = stride;
-      stride *= std::max<int64_t>(desc_.extents[a], 1);
-    }
-  }
+  if (desc_.strides.empty()) desc_.strides = DenseStrides(desc_.extents);
   int64_t low = 0, high = 0;
   for (size_t a = 0; a < rank; ++a) {
     elements_ *= desc_.extents[a];
@@ -71,7 +65,7 @@ void TensorBuffer::Blank() { std::fill(bytes_.begin(), bytes_.end(), kPattern); 
 bool TensorBuffer::BlankElementsAndCheckGaps() {
   const int64_t size = SizeOf(desc_.type);
   if (static_cast<int64_t>(bytes_.size()) == elements_ * size) return true;  // no gaps
-  ForEachOffset([&](int64_t offset) {
+  ForEachOffset(desc_.extents, desc_.strides, [&](int64_t offset) {
     std::memset(static_cast<unsigned char*>(data()) + offset * size, kPattern,
                 static_cast<size_t>(size));
   });
@@ -83,9 +77,10 @@ namespace {
 // The i-th number depends on seed and i alone: the same tensor has the same data in every layout.
 template <class Number>
 void Fill(TensorBuffer& tensor, uint64_t seed, const Number& number) {
+  if (tensor.elements() == 0) return;
   VisitFloat(tensor.desc().type, [&](auto zero) {
     uint64_t state = seed;
-    tensor.ForEachOffset([&](int64_t offset) {
+    ForEachOffset(tensor.desc().extents, tensor.desc().strides, [&](int64_t offset) {
       StoreAt(tensor.data(), offset, Narrow<decltype(zero)>(number(Mix(state))));
       state += 0x2545f4914f6cdd1du;
     });

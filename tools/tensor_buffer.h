@@ -9,6 +9,28 @@
 
 namespace convgrad::tools {
 
+// Calls visit(offset in elements) for every element in row-major order.
+template <class Visit>
+void ForEachOffset(const Dims& extents, const Dims& strides, const Visit& visit) {
+  for (int64_t extent : extents) {
+    if (extent == 0) return;
+  }
+  Dims index(extents.size(), 0);
+  int64_t offset = 0;
+  while (true) {
+    visit(offset);
+    size_t a = index.size();
+    while (true) {
+      if (a == 0) return;
+      --a;
+      if (++index[a] < extents[a]) break;
+      offset -= (extents[a] - 1) * strides[a];
+      index[a] = 0;
+    }
+    offset += strides[a];
+  }
+}
+
 // Owns the memory between a tensor's lowest and highest element. Gaps of strided tensors are filled
 // with a pattern, so that a write outside the elements shows.
 class TensorBuffer {
@@ -31,10 +53,6 @@ class TensorBuffer {
   double At(int64_t flat) const;
   void Set(int64_t flat, double value);
 
-  // Calls visit(element offset from data()) for every element in row-major order.
-  template <class Visit>
-  void ForEachOffset(const Visit& visit) const;
-
   // Fills everything, elements and gaps, with the pattern.
   void Blank();
   bool SameBytes(const TensorBuffer& other) const { return bytes_ == other.bytes_; }
@@ -47,26 +65,6 @@ class TensorBuffer {
   int64_t origin_ = 0;  // bytes before index 0: negative strides
   int64_t elements_ = 0;
 };
-
-template <class Visit>
-void TensorBuffer::ForEachOffset(const Visit& visit) const {
-  if (elements_ == 0) return;
-  Dims index(desc_.extents.size(), 0);
-  int64_t offset = 0;
-  while (true) {
-    visit(offset);
-    size_t a = index.size();
-    while (a > 0) {
-      --a;
-      offset += desc_.strides[a];
-      if (++index[a] < desc_.extents[a]) break;
-      offset -= desc_.extents[a] * desc_.strides[a];
-      index[a] = 0;
-      if (a == 0) return;
-    }
-    if (index.empty()) return;
-  }
-}
 
 // Integers in [-range, range].
 void FillIntegers(TensorBuffer& tensor, int64_t range, uint64_t seed);

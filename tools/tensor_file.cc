@@ -3,16 +3,12 @@
 #include "tools/tensor_file.h"
 
 #include <fcntl.h>
-#include <poll.h>
-#include <signal.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
-#include <climits>
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
@@ -27,21 +23,17 @@
 
 #include "tools/npy.h"
 #include "tools/safetensors.h"
+#include "tools/temporary_file.h"
 
 namespace convgrad::tools {
 namespace {
 
 constexpr std::string_view kNpySuffix = ".npy";
 constexpr std::string_view kSafetensorsSuffix = ".safetensors";
-constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP};
 
 Status Invalid(const std::string& path, const std::string& problem,
                StatusCode code = StatusCode::kInvalidArgument) {
   return Status(code, path + ": " + problem);
-}
-
-Status SystemError(const std::string& path, const std::string& what, int error) {
-  return Invalid(path, what + ": " + std::generic_category().message(error));
 }
 
 // Memory may run out anywhere below: the one place where that becomes a Status.
@@ -189,183 +181,7 @@ Result<HostTensor> ReadSafetensors(const FileBytes& file, const Location& locati
                   {type, entry->extents, DenseStrides(entry->extents), {}}, false);
 }
 
-// ---- The temporary file, and the signals that remove it ----
-
-// All that the handler touches. The lock is held while the file appears or disappears, with the
-// signals blocked in that thread, so that the handler (in any thread) finds the name exactly while
-// the file exists. The handler never gives the lock back: no second file can appear behind it.
-std::atomic_flag temporary_lock = ATOMIC_FLAG_INIT;
-char temporary_path[PATH_MAX] = "";
-
-void LockTemporary() {
-  while (temporary_lock.test_and_set(std::memory_order_acquire)) poll(nullptr, 0, 1);
-}
-
-sigset_t SignalSet() {
-  sigset_t set;
-  sigemptyset(&set);
-  for (const int number : kSignals) sigaddset(&set, number);
-  return set;
-}
-
-class TemporaryLock {
- public:
-  TemporaryLock() {
-    const sigset_t set = SignalSet();
-    pthread_sigmask(SIG_BLOCK, &set, &before_);
-    LockTemporary();
-  }
-  ~TemporaryLock() {
-    temporary_lock.clear(std::memory_order_release);
-    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
-  }
-  TemporaryLock(const TemporaryLock&) = delete;
-  TemporaryLock& operator=(const TemporaryLock&) = delete;
-
- private:
-  sigset_t before_;
-};
-
-extern "C" void RemoveTemporaryAndEnd(int number) {
-  LockTemporary();
-  if (temporary_path[0] != '\0') unlink(temporary_path);
-  signal(number, SIG_DFL);
-  sigset_t set;
-  sigemptyset(&set);
-  sigaddset(&set, number);
-  pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
-  raise(number);
-  // Process 1 of a container survives the default action.
-  _exit(128 + number);
-}
-
-struct Target {
-  std::string path;            // links followed
-  std::optional<mode_t> mode;  // of the file that is there
-};
-
-// A file beside the target that becomes the target by Commit(), or vanishes. One at a time.
-class TemporaryFile {
- public:
-  explicit TemporaryFile(const Target& target) : target_(target) {}
-  ~TemporaryFile() {
-    if (file_ >= 0) close(file_);
-    if (!path_.empty()) Forget([this] { unlink(path_.c_str()); });
-  }
-  TemporaryFile(const TemporaryFile&) = delete;
-  TemporaryFile& operator=(const TemporaryFile&) = delete;
-
-  Status Create() {
-    const size_t slash = target_.path.rfind('/');
-    const std::string directory =
-        slash == std::string::npos ? "" : target_.path.substr(0, slash + 1);
-    // Not the target's name: that may be as long as a name can be.
-    const std::string stem = directory + ".convgrad-" + std::to_string(getpid()) + "-";
-    for (int i = 0; file_ < 0 && i < 1000; ++i) {
-      path_ = stem + std::to_string(i) + ".tmp";
-      file_ = OpenAndRegister();
-      if (file_ < 0 && errno != EEXIST) break;
-    }
-    if (file_ < 0) {
-      path_.clear();
-      return Failed(errno);
-    }
-    if (target_.mode && fchmod(file_, *target_.mode) != 0) return Failed(errno);
-    return Status();
-  }
-
-  Status Append(const void* data, int64_t bytes) {
-    const char* from = static_cast<const char*>(data);
-    while (bytes > 0) {
-      const ssize_t done = write(file_, from, static_cast<size_t>(bytes));
-      if (done < 0 && errno == EINTR) continue;
-      if (done < 0) return Failed(errno);
-      from += done;
-      bytes -= done;
-    }
-    return Status();
-  }
-
-  // Synced before the rename, so that after a power cut the target is the old file or the whole
-  // of the other. Some network file systems have no fsync: that is no reason to fail.
-  Status Commit() {
-    const bool synced = fsync(file_) == 0 || errno == EINVAL || errno == ENOSYS;
-    if (!synced) return Failed(errno);
-    if (close(std::exchange(file_, -1)) != 0) return Failed(errno);
-    int error = 0;
-    Forget([&] {
-      if (rename(path_.c_str(), target_.path.c_str()) == 0) return;
-      error = errno;
-      unlink(path_.c_str());
-    });
-    path_.clear();
-    return error == 0 ? Status() : Failed(error);
-  }
-
- private:
-  Status Failed(int error) const {
-    return SystemError(target_.path, "the file cannot be written", error);
-  }
-
-  // 0666 and not mkstemp's 0600: the kernel takes the umask off.
-  int OpenAndRegister() {
-    if (path_.size() >= sizeof(temporary_path)) {
-      errno = ENAMETOOLONG;
-      return -1;
-    }
-    const TemporaryLock lock;
-    const int file = open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (file >= 0) std::memcpy(temporary_path, path_.c_str(), path_.size() + 1);
-    return file;
-  }
-
-  // `act` removes the temporary file.
-  template <class Act>
-  void Forget(Act act) {
-    const TemporaryLock lock;
-    act();
-    temporary_path[0] = '\0';
-  }
-
-  Target target_;
-  std::string path_;
-  int file_ = -1;
-};
-
 // ---- Writing ----
-
-Result<Target> FindTarget(const std::string& path) {
-  Target target{path, std::nullopt};
-  constexpr int kMostLinks = 40;
-  for (int links = 0; links <= kMostLinks; ++links) {
-    struct stat info;
-    if (lstat(target.path.c_str(), &info) != 0) {
-      if (errno == ENOENT) return target;
-      return SystemError(path, "the file cannot be written", errno);
-    }
-    if (S_ISLNK(info.st_mode)) {
-      char link[PATH_MAX];
-      const ssize_t length = readlink(target.path.c_str(), link, sizeof(link));
-      if (length < 0) return SystemError(path, "the link cannot be followed", errno);
-      const std::string_view goal(link, static_cast<size_t>(length));
-      const size_t slash = goal.starts_with('/') ? std::string::npos : target.path.rfind('/');
-      target.path.resize(slash == std::string::npos ? 0 : slash + 1);
-      target.path += goal;
-      continue;
-    }
-    if (S_ISDIR(info.st_mode)) return Invalid(path, "this is a directory, expected a file");
-    if (!S_ISREG(info.st_mode)) {
-      return Invalid(path, "this is a pipe, socket or device, expected a regular file");
-    }
-    // Renaming would replace a file that its owner made read-only.
-    if (access(target.path.c_str(), W_OK) != 0) {
-      return SystemError(path, "the file cannot be written", errno);
-    }
-    target.mode = info.st_mode & 0777;
-    return target;
-  }
-  return SystemError(path, "the link cannot be followed", ELOOP);
-}
 
 // That the description is one of memory: counts and byte offsets fit into 64 bits.
 Status CheckSource(const std::string& where, const void* data, const TensorDesc& desc) {
@@ -467,36 +283,54 @@ Status WriteNpy(const Target& target, const void* data, const TensorDesc& desc) 
   return status;
 }
 
-Status WriteSafetensors(const Target& target, const std::optional<std::string>& name,
-                        const void* data, const TensorDesc& desc) {
+// A .safetensors file with one more, or one other, tensor: what is kept, and the header to write.
+struct SafetensorsUpdate {
   FileBytes kept;
+  std::vector<SafetensorsEntry> before;
   SafetensorsHeader header;
+  size_t place = 0;  // of the tensor among header.entries
+  std::string text;  // of the header
+};
+
+Result<SafetensorsUpdate> PlanUpdate(const Target& target, const std::optional<std::string>& name,
+                                     const TensorDesc& desc) {
+  SafetensorsUpdate update;
   if (target.mode) {
     Result<FileBytes> file = MapFile(target.path);
     if (!file.ok()) return file.status();
-    kept = *std::move(file);
+    update.kept = *std::move(file);
   }
   // An empty file, as mktemp makes, has nothing to keep.
-  if (kept.size > 0) {
-    Result<SafetensorsHeader> parsed = ParseSafetensorsHeader(kept.text(), target.path);
+  if (update.kept.size > 0) {
+    Result<SafetensorsHeader> parsed = ParseSafetensorsHeader(update.kept.text(), target.path);
     if (!parsed.ok()) return parsed.status();
-    header = *std::move(parsed);
+    update.header = *std::move(parsed);
   }
-  const std::vector<SafetensorsEntry> before = header.entries;
-  Result<size_t> place = PlaceTensor(name, desc, target.path, &header.entries);
+  update.before = update.header.entries;
+  Result<size_t> place = PlaceTensor(name, desc, target.path, &update.header.entries);
   if (!place.ok()) return place.status();
-  Result<std::string> text = FormatSafetensorsHeader(header, target.path);
+  update.place = *place;
+  Result<std::string> text = FormatSafetensorsHeader(update.header, target.path);
   if (!text.ok()) return text.status();
+  update.text = *std::move(text);
+  return update;
+}
 
+Status WriteSafetensors(const Target& target, const std::optional<std::string>& name,
+                        const void* data, const TensorDesc& desc) {
+  Result<SafetensorsUpdate> update = PlanUpdate(target, name, desc);
+  if (!update.ok()) return update.status();
+  const SafetensorsHeader& header = update->header;
   TemporaryFile file(target);
   Status status = file.Create();
-  if (status.ok()) status = file.Append(text->data(), static_cast<int64_t>(text->size()));
+  if (status.ok())
+    status = file.Append(update->text.data(), static_cast<int64_t>(update->text.size()));
   for (size_t i = 0; i < header.entries.size() && status.ok(); ++i) {
-    if (i == *place) {
+    if (i == update->place) {
       status = AppendTensor(data, desc, &file);
     } else {
-      const char* start = kept.text().data() + header.data_offset + before[i].begin;
-      status = file.Append(start, before[i].end - before[i].begin);
+      const char* start = update->kept.text().data() + header.data_offset + update->before[i].begin;
+      status = file.Append(start, update->before[i].end - update->before[i].begin);
     }
   }
   if (status.ok()) status = file.Commit();
@@ -564,31 +398,23 @@ Status WriteTensor(const std::string& where, const void* data, const TensorDesc&
   });
 }
 
-Result<std::string> CheckTarget(const std::string& where) {
+Result<std::string> CheckTarget(const std::string& where, const TensorDesc& desc) {
   return WithoutExceptions(where, [&]() -> Result<std::string> {
     Result<Location> location = ParseLocation(where);
     if (!location.ok()) return location.status();
     Result<Target> target = FindTarget(location->path);
     if (!target.ok()) return target.status();
+    std::error_code ignored;
+    std::string place = std::filesystem::weakly_canonical(target->path, ignored).string();
+    if (!location->is_npy) {
+      Result<SafetensorsUpdate> update = PlanUpdate(*target, location->name, desc);
+      if (!update.ok()) return update.status();
+      place += ":" + update->header.entries[update->place].name;
+    }
     TemporaryFile file(*target);  // removed at the end of this scope
     if (Status status = file.Create(); !status.ok()) return status;
-    std::error_code ignored;
-    const std::string path = std::filesystem::weakly_canonical(target->path, ignored).string();
-    return path + ":" + location->name.value_or("");
+    return place;
   });
-}
-
-void RemoveTemporariesOnSignals() {
-  for (const int number : kSignals) {
-    struct sigaction before;
-    // nohup and background shells ignore some: so does this process then.
-    if (sigaction(number, nullptr, &before) != 0 || before.sa_handler == SIG_IGN) continue;
-    struct sigaction action = {};
-    action.sa_handler = RemoveTemporaryAndEnd;
-    // One at a time in a thread, else the second would wait for the first's lock for ever.
-    action.sa_mask = SignalSet();
-    sigaction(number, &action, nullptr);
-  }
 }
 
 }  // namespace convgrad::tools

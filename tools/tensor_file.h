@@ -35,13 +35,10 @@ Result<HostTensor> ReadTensor(const std::string& where);
 // processes that add to one file at the same time the last wins.
 Status WriteTensor(const std::string& where, const void* data, const TensorDesc& desc);
 
-// What WriteTensor would say of this place before it has data: makes and removes a temporary file.
-// Gives the place in one spelling, so that two can be compared.
-Result<std::string> CheckTarget(const std::string& where);
-
-// On SIGINT, SIGTERM and SIGHUP, unless they are ignored: removes the temporary file of a
-// WriteTensor that is under way, then ends the process by that signal. Call once, from main.
-void RemoveTemporariesOnSignals();
+// What WriteTensor would say of this place before it has data: makes and removes a temporary file,
+// reads what a .safetensors file holds. Gives the place in one spelling, so that two can be
+// compared.
+Result<std::string> CheckTarget(const std::string& where, const TensorDesc& desc);
 
 // Bytes of the dense tensor; nothing where an extent is negative or 63 bits do not suffice.
 std::optional<int64_t> DenseBytes(const TensorDesc& desc);

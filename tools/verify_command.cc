@@ -24,7 +24,6 @@ std::string Quoted(std::string_view word) {
 }
 
 void PrintReport(const Case& item, const CheckReport& report, double peak) {
-  if (!report.passed) return;
   const double rate = report.seconds > 0 ? report.flops / report.seconds : 0;
   std::printf("PASS %10.2f ms %8.2f GFLOP/s %6.2f%% of peak  %-8s %lld of %lld elements  %s\n",
               report.seconds * 1e3, rate * 1e-9, 100 * rate / peak, report.kernel.c_str(),
@@ -65,9 +64,15 @@ Result<int> VerifyProblems(const VerifyRequest& request) {
   Result<std::vector<Case>> cases = ParseCases(request.words);
   if (!cases.ok()) return cases.status();
   if (Status status = CheckOptions(request.options); !status.ok()) return status;
-  const double peak = MeasurePeakFlops(ResolveThreads(request.options.threads));
-  std::printf("f32 peak of this machine, measured: %.1f GFLOP/s on %d threads\n", peak * 1e-9,
-              ResolveThreads(request.options.threads));
+  for (const Case& item : *cases) {
+    Result<Plan> plan = Plan::Make(item.operation, item.inputs, item.outputs);
+    if (!plan.ok()) {
+      return Status(plan.status().code(), Join(plan.status().message(), " (", item.text, ")"));
+    }
+  }
+  const Peak peak = MeasurePeak(ResolveThreads(request.options.threads));
+  std::printf("f32 peak of this machine, measured: %.1f GFLOP/s on %d threads\n", peak.flops * 1e-9,
+              peak.threads);
   Progress progress("verify");
   int passed = 0, failed = 0;
   for (const Case& item : *cases) {
@@ -75,11 +80,12 @@ Result<int> VerifyProblems(const VerifyRequest& request) {
     CheckRequest check;
     check.options = request.options;
     check.seed = request.seed;
+    check.tamper = request.tamper;
     const CheckReport report = CheckCase(item, check);
     progress.Clear();
     ++(report.passed ? passed : failed);
     if (report.passed) {
-      PrintReport(item, report, peak);
+      PrintReport(item, report, peak.flops);
     } else {
       PrintFailure(item, report, request);
     }

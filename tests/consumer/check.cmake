@@ -18,11 +18,19 @@ foreach(program shared_cc static_cc shared_c)
 endforeach()
 run(${root}/prefix/bin/convgrad --version)
 
+# A project without C++, and one that has convgrad as a folder of its own.
+run(${CMAKE_COMMAND} -S ${SOURCE_DIR}/c_only -B ${root}/c_only -DCMAKE_PREFIX_PATH=${root}/prefix)
+run(${CMAKE_COMMAND} --build ${root}/c_only)
+run(${root}/c_only/c_only)
+run(${CMAKE_COMMAND} -S ${SOURCE_DIR}/subproject -B ${root}/subproject)
+run(${CMAKE_COMMAND} --build ${root}/subproject --parallel 2)
+run(${root}/subproject/subproject)
+
 find_program(PKG_CONFIG pkg-config REQUIRED)
 file(GLOB_RECURSE pc_file ${root}/prefix/*/convgrad.pc)
 cmake_path(GET pc_file PARENT_PATH pc_dir)
 set(ENV{PKG_CONFIG_PATH} ${pc_dir})
-execute_process(COMMAND ${PKG_CONFIG} --define-prefix --cflags --libs convgrad
+execute_process(COMMAND ${PKG_CONFIG} --cflags --libs convgrad
                 OUTPUT_VARIABLE flags OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
 separate_arguments(flags UNIX_COMMAND "${flags}")
 run(${CC} ${SOURCE_DIR}/main.c ${flags} -o ${root}/by_pkg_config)
