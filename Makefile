@@ -1,5 +1,6 @@
 # The two commands of a newcomer are `make demo` and `make test`; both install what is missing.
 JOBS ?= $(shell nproc)
+MAKEFLAGS += --no-print-directory
 
 .PHONY: build demo test asan tsan format tidy setup clean
 

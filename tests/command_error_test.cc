@@ -196,8 +196,10 @@ TEST_F(CommandErrorTest, Attributes) {
     ExpectBroken(kConvolution, option, option + " " + option, "'--" + name + "' is given twice");
     ExpectBroken(kConvolution, option, "--" + name + " one", "--" + name + " is 'one'");
     ExpectBroken(kConvolution, option, "--" + name + " 1.5", "--" + name + " is '1.5'");
-    ExpectBroken(kConvolution, option, "--" + name + "=1,", "--" + name + " ends with ','");
-    ExpectBroken(kConvolution, option, "--" + name + "=,1", "--" + name + " is ''");
+    ExpectBroken(kConvolution, option, "--" + name + "=1,",
+                 "--" + name + " is '1,', expected whole");
+    ExpectBroken(kConvolution, option, "--" + name + "=,1",
+                 "--" + name + " is ',1', expected whole");
     ExpectBroken(kConvolution, option, "--" + name + "=99999999999999999999", "--" + name + " is");
     ExpectBroken(kConvolution, option, "--" + name, "'--" + name + "' has no value");
     ExpectBroken(kConvolution, option, "--" + name + " -1", "'" + name + "' is -1");

@@ -37,7 +37,9 @@ Exit codes: 0 done, 1 a check failed, 2 bad input (one line on standard error sa
 constexpr const char* kRunExamples = R"(
 Arguments are named as in the specification ('convgrad ops' lists them); lists have commas. Files are
 .npy (f32, f16; s32, s64 for shapes) or .safetensors (F32, F16, BF16; I32, I64), the latter also as
-file.safetensors:tensor. The output file appears only when the result is complete.
+file.safetensors:tensor. The output file appears only when the result is complete; in a .safetensors
+file other tensors are kept, and a tensor without a name is called "tensor". An output may also be
+named as an argument: diff_weights=dw.npy, and diff_bias=db.npy for the gradient of the bias.
 
 Examples:
   convgrad run Convolution src=x.npy weights=w.npy bias=b.npy --strides 2,2 --pads_begin 3,3 \
@@ -85,14 +87,19 @@ Examples:
 
 std::string AttributeOptions() {
   std::string text = "\nAttributes:\n";
-  std::vector<std::string_view> seen;
+  std::vector<const AttributeSchema*> seen;
   for (const OperationSchema& schema : Operations()) {
     for (const AttributeSchema* attribute : schema.attributes) {
-      if (std::find(seen.begin(), seen.end(), attribute->name) != seen.end()) continue;
-      seen.push_back(attribute->name);
+      // weights_format stands there twice: its values depend on the family.
+      if (std::find(seen.begin(), seen.end(), attribute) != seen.end()) continue;
+      seen.push_back(attribute);
       text += Join("  --", attribute->name, std::string(17 - attribute->name.size(), ' '),
                    NameOf(attribute->type), attribute->required ? "  required; " : "  ",
-                   attribute->meaning, "\n");
+                   attribute->meaning);
+      if (!attribute->values.empty()) text += Join(": ", JoinWords(attribute->values, ", "));
+      if (!attribute->default_text.empty())
+        text += Join(" (default ", attribute->default_text, ")");
+      text += "\n";
     }
   }
   return text;
@@ -176,7 +183,7 @@ void DescribeRun(CLI::App& app, RunRequest& request) {
          ".npy is widened to f32")
       ->check(IsText);
   run->add_option("--beta", request.options.beta,
-                  "out = beta * what the output file holds + result")
+                  "out = beta * what the output file holds + result; the file must exist")
       ->check(IsNumber<float>);
   AddOptions(run, request.options);
   run->footer(AttributeOptions() + kRunExamples);

@@ -22,13 +22,16 @@ Result<int64_t> ParseNumber(std::string_view what, std::string_view text) {
 // "2,3" with ','; empty text is an empty list.
 Result<Dims> ParseNumbers(std::string_view what, std::string_view text, char separator) {
   Dims numbers;
-  while (!text.empty()) {
-    const size_t end = std::min(text.find(separator), text.size());
-    Result<int64_t> number = ParseNumber(what, text.substr(0, end));
-    if (!number.ok()) return number.status();
+  if (text.empty()) return numbers;
+  for (size_t at = 0; at <= text.size();) {
+    const size_t end = std::min(text.find(separator, at), text.size());
+    Result<int64_t> number = ParseNumber(what, text.substr(at, end - at));
+    if (!number.ok()) {
+      return Invalid(Join(what, " is '", text,
+                          "', expected whole numbers of 64 bits separated by '", separator, "'"));
+    }
     numbers.push_back(*number);
-    if (end + 1 == text.size()) return Invalid(Join(what, " ends with '", separator, "'"));
-    text.remove_prefix(std::min(end + 1, text.size()));
+    at = end + 1;
   }
   return numbers;
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -83,10 +84,17 @@ double OneThread() {
 Peak MeasurePeak(int threads) {
   const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   std::vector<double> flops(static_cast<size_t>(std::clamp(threads, 1, cores)));
-  std::vector<std::thread> team;
-  for (double& mine : flops) team.emplace_back([&mine] { mine = OneThread(); });
-  for (std::thread& member : team) member.join();
-  Peak peak{0, static_cast<int>(flops.size())};
+  std::vector<std::thread> others;
+  try {
+    for (size_t i = 1; i < flops.size(); ++i) {
+      others.emplace_back([&mine = flops[i]] { mine = OneThread(); });
+    }
+  } catch (const std::system_error&) {
+    // a limit on threads: as many as there are
+  }
+  flops[0] = OneThread();
+  for (std::thread& other : others) other.join();
+  Peak peak{0, static_cast<int>(others.size()) + 1};
   for (double mine : flops) peak.flops += mine;
   return peak;
 }

@@ -5,12 +5,17 @@
 
 #include <chrono>
 #include <cstdio>
+#include <system_error>
 
 namespace convgrad::tools {
 
 Progress::Progress(std::string what) : what_(std::move(what)) {
   if (isatty(STDERR_FILENO) == 0) return;
-  thread_ = std::thread([this] { Show(); });
+  try {
+    thread_ = std::thread([this] { Show(); });
+  } catch (const std::system_error&) {
+    // a limit on threads: the work is done without a display
+  }
 }
 
 Progress::~Progress() {

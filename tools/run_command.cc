@@ -118,11 +118,14 @@ class Runner {
       if (!old.ok()) {
         return Invalid(Join("--beta adds to what the output holds: ", old.status().message()));
       }
-      if (old->desc.extents != plan_->output(i).extents || !IsFloat(old->desc.type)) {
+      // bf16 is written to .npy as f32.
+      const bool widened = plan_->output(i).type == DataType::kBF16 && where.ends_with(".npy");
+      const DataType type = widened ? DataType::kF32 : plan_->output(i).type;
+      if (old->desc.extents != plan_->output(i).extents || old->desc.type != type) {
         return Invalid(Join("--beta adds to what the output holds: ", where, " is ",
                             JoinNumbers(old->desc.extents, "x"), " ", NameOf(old->desc.type),
                             ", expected ", JoinNumbers(plan_->output(i).extents, "x"), " ",
-                            NameOf(plan_->output(i).type)));
+                            NameOf(type)));
       }
       outputs_.back() = Convert(old->view(), plan_->output(i).type);
     }

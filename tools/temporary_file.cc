@@ -186,6 +186,7 @@ Result<Target> FindTarget(const std::string& path) {
 }
 
 void RemoveTemporariesOnSignals() {
+  signal(SIGXFSZ, SIG_IGN);  // a file-size limit is an error of write() like any other
   for (const int number : kSignals) {
     struct sigaction before;
     // nohup and background shells ignore some: so does this process then.

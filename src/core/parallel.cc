@@ -2,13 +2,12 @@
 
 #include <algorithm>
 #include <atomic>
+#include <exception>
+#include <thread>
+#include <vector>
 
 #if defined(CONVGRAD_OPENMP)
 #include <omp.h>
-#else
-#include <system_error>
-#include <thread>
-#include <vector>
 #endif
 
 namespace convgrad {
@@ -30,6 +29,32 @@ struct Ranges {
     }
   }
 };
+
+#if defined(CONVGRAD_OPENMP)
+// How many threads of a team of `team` can be had. An OpenMP runtime that cannot start one ends the
+// process; so the first team of each size is tried with threads of our own, about 30 us for each.
+int StartableTeam(int team) {
+  static std::atomic<int> known{1};
+  if (team <= known.load(std::memory_order_relaxed)) return team;
+  std::atomic<bool> go{false};
+  std::vector<std::thread> others;
+  try {
+    others.reserve(static_cast<size_t>(team) - 1);
+    while (static_cast<int>(others.size()) < team - 1)
+      others.emplace_back([&go] { go.wait(false); });
+  } catch (const std::exception&) {
+    // as many as there are
+  }
+  go = true;
+  go.notify_all();
+  for (std::thread& other : others) other.join();
+  const int startable = static_cast<int>(others.size()) + 1;
+  int before = known.load(std::memory_order_relaxed);
+  while (before < startable && !known.compare_exchange_weak(before, startable)) {
+  }
+  return startable;
+}
+#endif
 
 }  // namespace
 
@@ -54,7 +79,8 @@ void ParallelRanges(int threads, int64_t count, int64_t grain, RangeFunction fun
   const int team = static_cast<int>(std::min<int64_t>(std::max(1, threads), useful));
   if (team == 1) return ranges.Drain();
 #if defined(CONVGRAD_OPENMP)
-#pragma omp parallel num_threads(team)
+  const int startable = StartableTeam(team);
+#pragma omp parallel num_threads(startable)
   ranges.Drain();
 #else
   // Without OpenMP (and under ThreadSanitizer, which cannot see into its runtime).
@@ -63,7 +89,7 @@ void ParallelRanges(int threads, int64_t count, int64_t grain, RangeFunction fun
   for (int i = 1; i < team; ++i) {
     try {
       others.emplace_back([&ranges] { ranges.Drain(); });
-    } catch (const std::system_error&) {
+    } catch (const std::exception&) {
       break;  // fewer threads do the same work
     }
   }
