@@ -333,7 +333,7 @@ TEST_F(VerifyTest, BadInput) {
   ExpectRefused("verify --bogus ic4ih5oc3kh3", "--bogus");
   ExpectRefused("verify --seed x ic4ih5oc3kh3", "--seed");
   ExpectRefused("verify --threads -1 ic4ih5oc3kh3", "threads is -1");
-  ExpectRefused("verify Convolution src=1x5x2 weights=axb", "weights is 'a'");
+  ExpectRefused("verify Convolution src=1x5x2 weights=axb", "weights is 'axb'");
   ExpectRefused("verify Convolution src=1x5x2 weights=3x2x4 --bogus 1", "option '--bogus'");
   ExpectRefused("verify Convolution src=1x5x2 weights=3x2x4 --dtype f64", "type 'f64'");
 }

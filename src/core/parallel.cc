@@ -32,7 +32,8 @@ struct Ranges {
 
 #if defined(CONVGRAD_OPENMP)
 // How many threads of a team of `team` can be had. An OpenMP runtime that cannot start one ends the
-// process; so the first team of each size is tried with threads of our own, about 30 us for each.
+// process; so the first team of each size is tried, when planning, with threads of our own, about
+// 30 us for each.
 int StartableTeam(int team) {
   static std::atomic<int> known{1};
   if (team <= known.load(std::memory_order_relaxed)) return team;
@@ -66,9 +67,13 @@ int ResolveThreads(int asked) {
   const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   const int all = cores;
 #endif
-  // An OpenMP runtime that cannot start a thread ends the process: a count that no machine of this
-  // size can use is not passed on.
-  return std::min(asked > 0 ? asked : all, std::max(64, 2 * cores));
+  // A count that no machine of this size can use is not passed on.
+  const int team = std::min(asked > 0 ? asked : all, std::max(64, 2 * cores));
+#if defined(CONVGRAD_OPENMP)
+  return StartableTeam(team);
+#else
+  return team;
+#endif
 }
 
 void ParallelRanges(int threads, int64_t count, int64_t grain, RangeFunction function,
@@ -79,8 +84,7 @@ void ParallelRanges(int threads, int64_t count, int64_t grain, RangeFunction fun
   const int team = static_cast<int>(std::min<int64_t>(std::max(1, threads), useful));
   if (team == 1) return ranges.Drain();
 #if defined(CONVGRAD_OPENMP)
-  const int startable = StartableTeam(team);
-#pragma omp parallel num_threads(startable)
+#pragma omp parallel num_threads(team)
   ranges.Drain();
 #else
   // Without OpenMP (and under ThreadSanitizer, which cannot see into its runtime).

@@ -9,7 +9,8 @@ namespace convgrad {
 
 using RangeFunction = void (*)(const void* context, int64_t begin, int64_t end);
 
-// How many threads `asked` means: 0 is what the machine has (OMP_NUM_THREADS is respected).
+// How many threads `asked` means: 0 is what the machine has (OMP_NUM_THREADS is respected). May
+// start threads to see whether it can; call it when planning.
 int ResolveThreads(int asked);
 
 // Covers [0, count) with ranges of at most `grain`, on up to `threads` threads.
