@@ -91,8 +91,8 @@ TEST(ProblemText, NamesMistakes) {
                          {"fprop x[1,2,3]", "x[1,2,3]"},
                          {"fprop x[1,2,3,4,5", "]"},
                          {"fprop x[]", "x[]"},
-                         {"fprop in4611686018427387904x4x4", "overflow"},
-                         {"fprop taps1x1x9 d1x1x4611686018427387904", "overflow"}}) {
+                         {"fprop in4611686018427387904x4x4", "overflows 64 bits"},
+                         {"fprop taps1x1x9 d1x1x4611686018427387904", "overflows 64 bits"}}) {
     const Result<Problem> parsed = ParseProblem(bad.line);
     ASSERT_FALSE(parsed.ok()) << bad.line;
     EXPECT_NE(parsed.status().message().find(bad.part), std::string::npos)

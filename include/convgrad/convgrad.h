@@ -35,7 +35,7 @@ typedef enum {
 
 /* Type, extents and strides (in elements), axes in the order of the operation's format. */
 typedef struct {
-  convgrad_type type;
+  int32_t type;           /* a convgrad_type */
   int32_t rank;           /* of an output, 0: to be inferred */
   const int64_t* extents; /* [rank]; of an output, negative ones are inferred */
   const int64_t* strides; /* [rank], or null: dense, last axis fastest */

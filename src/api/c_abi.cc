@@ -223,7 +223,7 @@ convgrad_status convgrad_plan_output(const convgrad_plan* plan, size_t index,
                                                 std::to_string(plan->plan.num_outputs())};
     }
     const TensorDesc& desc = plan->plan.output(static_cast<int>(index));
-    *output = {static_cast<convgrad_type>(desc.type), static_cast<int32_t>(desc.extents.size()),
+    *output = {static_cast<int32_t>(desc.type), static_cast<int32_t>(desc.extents.size()),
                desc.extents.data(), desc.strides.data(), nullptr};
     return {};
   });

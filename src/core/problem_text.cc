@@ -76,7 +76,7 @@ Status CheckSizes(const Problem& p) {
     fits = fits && span && FitInt64(Int128{axis.in} + axis.pad) &&
            InExtent(axis.out, axis.stride, *span, 0, 0, 0);
   }
-  return fits ? Status() : Bad(ToText(p), "extents, strides or dilations overflow 64 bits");
+  return fits ? Status() : Bad("in, taps, out, s, d or p", "the problem overflows 64 bits");
 }
 
 class Parser {

@@ -174,11 +174,10 @@ class Walk {
 template <class T, size_t kRank, class Element>
 void ForEachOutput(const Output<kRank>& output, void* out, float beta, int threads,
                    const Element& element) {
+  // Beside an extent of 0 the others may be anything: their product could overflow.
+  if (std::count(output.extents.begin(), output.extents.end(), 0) > 0) return;
   int64_t count = 1;
-  for (int64_t extent : output.extents) {
-    if (extent == 0) return;  // and the others may be anything
-    count *= extent;
-  }
+  for (int64_t extent : output.extents) count *= extent;
   const int64_t grain = std::clamp<int64_t>(count / (int64_t{8} * threads), 1, 1024);
   ParallelFor(threads, count, grain, [&](int64_t begin, int64_t end) {
     Walk<kRank> at(output, begin);
