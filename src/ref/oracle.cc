@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <numeric>
+#include <span>
 
 #include "core/numerics.h"
 #include "core/parallel.h"
@@ -80,48 +82,80 @@ double DgradElement(const Problem& p, const Operands& a, int64_t n, int64_t g, i
   return sum;
 }
 
-// w[g, co, ci, tap] = sum over n and out of x[n, g, ci, in] * y[n, g, co, out]
-template <class T>
-double WgradElement(const Problem& p, const Operands& a, int64_t g, int64_t co, int64_t ci,
-                    const Point& tap) {
-  const Range outs[] = {OutsInside(p.axes[0], tap[0]), OutsInside(p.axes[1], tap[1]),
-                        OutsInside(p.axes[2], tap[2])};
-  // Neighbouring windows inside the input are less than its extent apart; where there is only one,
-  // the product could overflow.
-  const int64_t x_step = outs[2].size() > 1 ? p.x.s[2] * p.axes[2].stride : 0;
-  double sum = 0;
-  for (int64_t n = 0; n < p.batch; ++n) {
-    Point out, in;
-    out[2] = outs[2].begin;
-    in[2] = InIndex(p.axes[2], out[2], tap[2]);
-    for (out[0] = outs[0].begin; out[0] < outs[0].end; ++out[0]) {
-      in[0] = InIndex(p.axes[0], out[0], tap[0]);
-      for (out[1] = outs[1].begin; out[1] < outs[1].end; ++out[1]) {
-        in[1] = InIndex(p.axes[1], out[1], tap[1]);
-        sum = Dot<T>(a.x, Offset(p.x, n, g * p.ci + ci, in), x_step,  //
-                     a.y, Offset(p.y, n, g * p.co + co, out), p.y.s[2], outs[2].size(), sum);
-      }
-    }
-  }
-  return sum;
-}
+// Sums over batch and pixels are taken for up to kTogether neighbouring output elements, kStretch
+// pixels at a time, so that a cache line of channels-last data serves all the channels in it. Each
+// element's own order of adding, image by image and pixel by pixel, stays as if it were alone.
+constexpr int64_t kTogether = 1024;
+constexpr int64_t kStretch = 16;
 
-// The sum of channel c of x or y over batch and pixels.
-template <class T>
-double ChannelSum(int64_t batch, const Point& pixels, const PixelStrides& strides, const void* data,
-                  int64_t c) {
-  double sum = 0;
-  Point at;
+// Calls add(n, first pixel, count) for stretches of each row of `outs`, in order.
+template <class Add>
+void ForEachStretch(int64_t batch, const std::array<Range, kAxes>& outs, const Add& add) {
+  Point out;
   for (int64_t n = 0; n < batch; ++n) {
-    for (at[0] = 0; at[0] < pixels[0]; ++at[0]) {
-      for (at[1] = 0; at[1] < pixels[1]; ++at[1]) {
-        for (at[2] = 0; at[2] < pixels[2]; ++at[2]) {
-          sum += static_cast<double>(Widen(LoadAt<T>(data, Offset(strides, n, c, at))));
+    for (out[0] = outs[0].begin; out[0] < outs[0].end; ++out[0]) {
+      for (out[1] = outs[1].begin; out[1] < outs[1].end; ++out[1]) {
+        for (out[2] = outs[2].begin; out[2] < outs[2].end; out[2] += kStretch) {
+          add(n, out, std::min(kStretch, outs[2].end - out[2]));
         }
       }
     }
   }
-  return sum;
+}
+
+// An index of w: [g, co, ci, taps...].
+using WeightIndex = std::array<int64_t, 6>;
+
+Point TapOf(const WeightIndex& i) { return {i[3], i[4], i[5]}; }
+
+// w[g, co, ci, tap] = sum over n and out of x[n, g, ci, in] * y[n, g, co, out], for each of
+// `elements`
+template <class T>
+void WgradSums(const Problem& p, const Operands& a, std::span<const WeightIndex> elements,
+               std::span<double> sums) {
+  // Elements of one tap meet the same pixels.
+  std::array<size_t, kTogether> order;
+  const auto end = order.begin() + static_cast<ptrdiff_t>(elements.size());
+  std::iota(order.begin(), end, size_t{0});
+  std::stable_sort(order.begin(), end,
+                   [&](size_t i, size_t j) { return TapOf(elements[i]) < TapOf(elements[j]); });
+  for (auto first = order.begin(); first != end;) {
+    const Point tap = TapOf(elements[*first]);
+    const auto last = std::find_if(first, end, [&](size_t i) { return TapOf(elements[i]) != tap; });
+    const std::array<Range, kAxes> outs = {OutsInside(p.axes[0], tap[0]),
+                                           OutsInside(p.axes[1], tap[1]),
+                                           OutsInside(p.axes[2], tap[2])};
+    // Neighbouring windows inside the input are less than its extent apart; where there is only
+    // one, the product could overflow.
+    const int64_t x_step = outs[2].size() > 1 ? p.x.s[2] * p.axes[2].stride : 0;
+    ForEachStretch(p.batch, outs, [&](int64_t n, const Point& out, int64_t count) {
+      const Point in = {InIndex(p.axes[0], out[0], tap[0]), InIndex(p.axes[1], out[1], tap[1]),
+                        InIndex(p.axes[2], out[2], tap[2])};
+      const int64_t x_at = Offset(p.x, n, 0, in), y_at = Offset(p.y, n, 0, out);
+      for (auto i = first; i != last; ++i) {
+        const auto& [g, co, ci, t0, t1, t2] = elements[*i];
+        sums[*i] = Dot<T>(a.x, x_at + (g * p.ci + ci) * p.x.c, x_step,  //
+                          a.y, y_at + (g * p.co + co) * p.y.c, p.y.s[2], count, sums[*i]);
+      }
+    });
+    first = last;
+  }
+}
+
+// The sums of channels of x or y over batch and pixels.
+template <class T>
+void ChannelSums(int64_t batch, const Point& pixels, const PixelStrides& strides, const void* data,
+                 std::span<const std::array<int64_t, 1>> channels, std::span<double> sums) {
+  const std::array<Range, kAxes> all = {{{0, pixels[0]}, {0, pixels[1]}, {0, pixels[2]}}};
+  ForEachStretch(batch, all, [&](int64_t n, const Point& at, int64_t count) {
+    const int64_t pixel = Offset(strides, n, 0, at);
+    for (size_t i = 0; i < channels.size(); ++i) {
+      const int64_t from = pixel + channels[i][0] * strides.c;
+      for (int64_t k = 0; k < count; ++k) {
+        sums[i] += static_cast<double>(Widen(LoadAt<T>(data, from + k * strides.s[2])));
+      }
+    }
+  });
 }
 
 // An output: its extents, and its strides in elements.
@@ -170,24 +204,37 @@ class Walk {
   int64_t offset_ = 0;
 };
 
-// out[index] = round(beta * out[index] + element(index)) for every index, in parallel.
-template <class T, size_t kRank, class Element>
+// out[index] = round(beta * out[index] + sum of index) for every index, in parallel.
+// add_sums(indexes, sums) adds to each of up to kTogether sums, which are 0.
+template <class T, size_t kRank, class AddSums>
 void ForEachOutput(const Output<kRank>& output, void* out, float beta, int threads,
-                   const Element& element) {
+                   const AddSums& add_sums) {
   // Beside an extent of 0 the others may be anything: their product could overflow.
   if (std::count(output.extents.begin(), output.extents.end(), 0) > 0) return;
   int64_t count = 1;
   for (int64_t extent : output.extents) count *= extent;
-  const int64_t grain = std::clamp<int64_t>(count / (int64_t{8} * threads), 1, 1024);
+  const int64_t grain = std::clamp<int64_t>(count / (int64_t{8} * threads), 1, kTogether);
   ParallelFor(threads, count, grain, [&](int64_t begin, int64_t end) {
     Walk<kRank> at(output, begin);
-    for (int64_t flat = begin; flat < end; ++flat, at.Advance()) {
-      double value = element(at.index());
-      if (beta != 0) {
-        value +=
-            static_cast<double>(beta) * static_cast<double>(Widen(LoadAt<T>(out, at.offset())));
+    while (begin < end) {
+      const size_t together = static_cast<size_t>(std::min(kTogether, end - begin));
+      std::array<std::array<int64_t, kRank>, kTogether> indexes;
+      std::array<int64_t, kTogether> offsets;
+      std::array<double, kTogether> sums;
+      for (size_t i = 0; i < together; ++i, at.Advance()) {
+        indexes[i] = at.index();
+        offsets[i] = at.offset();
+        sums[i] = 0;
       }
-      StoreAt(out, at.offset(), Narrow<T>(value));
+      add_sums(std::span(indexes).first(together), std::span(sums).first(together));
+      for (size_t i = 0; i < together; ++i) {
+        if (beta != 0) {
+          sums[i] +=
+              static_cast<double>(beta) * static_cast<double>(Widen(LoadAt<T>(out, offsets[i])));
+        }
+        StoreAt(out, offsets[i], Narrow<T>(sums[i]));
+      }
+      begin += static_cast<int64_t>(together);
     }
   });
 }
@@ -211,18 +258,23 @@ Point OutExtents(const Problem& p) { return {p.axes[0].out, p.axes[1].out, p.axe
 template <class T>
 void RunFprop(const Problem& p, const Operands& a, float beta, int threads) {
   const Output<6> y = PixelOutput(p, p.co, OutExtents(p), p.y);
-  ForEachOutput<T>(y, a.out, beta, threads, [&](const auto& i) {
-    return FpropElement<T>(p, a, i[0], i[1], i[2], {i[3], i[4], i[5]}) +
-           BiasAt<T>(p, a, i[1] * p.co + i[2]);
+  ForEachOutput<T>(y, a.out, beta, threads, [&](auto indexes, auto sums) {
+    for (size_t e = 0; e < sums.size(); ++e) {
+      const auto& [n, g, co, out0, out1, out2] = indexes[e];
+      sums[e] =
+          FpropElement<T>(p, a, n, g, co, {out0, out1, out2}) + BiasAt<T>(p, a, g * p.co + co);
+    }
   });
 }
 
 template <class T>
 void RunDgrad(const Problem& p, const Operands& a, float beta, int threads) {
   const Output<6> x = PixelOutput(p, p.ci, InExtents(p), p.x);
-  ForEachOutput<T>(x, a.out, beta, threads, [&](const auto& i) {
-    return DgradElement<T>(p, a, i[0], i[1], i[2], {i[3], i[4], i[5]}) +
-           BiasAt<T>(p, a, i[1] * p.ci + i[2]);
+  ForEachOutput<T>(x, a.out, beta, threads, [&](auto indexes, auto sums) {
+    for (size_t e = 0; e < sums.size(); ++e) {
+      const auto& [n, g, ci, in0, in1, in2] = indexes[e];
+      sums[e] = DgradElement<T>(p, a, n, g, ci, {in0, in1, in2}) + BiasAt<T>(p, a, g * p.ci + ci);
+    }
   });
 }
 
@@ -230,15 +282,14 @@ template <class T>
 void RunWgrad(const Problem& p, const Operands& a, float beta, int threads) {
   const Output<6> w = {{p.groups, p.co, p.ci, p.axes[0].taps, p.axes[1].taps, p.axes[2].taps},
                        {p.w.g, p.w.co, p.w.ci, p.w.s[0], p.w.s[1], p.w.s[2]}};
-  ForEachOutput<T>(w, a.out, beta, threads, [&](const auto& i) {
-    return WgradElement<T>(p, a, i[0], i[1], i[2], {i[3], i[4], i[5]});
-  });
+  ForEachOutput<T>(w, a.out, beta, threads,
+                   [&](auto indexes, auto sums) { WgradSums<T>(p, a, indexes, sums); });
   if (!p.bias.present) return;
   const bool x = p.bias.sums_x;
   const Output<1> bias = {{p.groups * (x ? p.ci : p.co)}, {p.bias.stride}};
-  ForEachOutput<T>(bias, a.bias_out, beta, threads, [&](const auto& i) {
-    return x ? ChannelSum<T>(p.batch, InExtents(p), p.x, a.x, i[0])
-             : ChannelSum<T>(p.batch, OutExtents(p), p.y, a.y, i[0]);
+  ForEachOutput<T>(bias, a.bias_out, beta, threads, [&](auto channels, auto sums) {
+    return x ? ChannelSums<T>(p.batch, InExtents(p), p.x, a.x, channels, sums)
+             : ChannelSums<T>(p.batch, OutExtents(p), p.y, a.y, channels, sums);
   });
 }
 
