@@ -19,7 +19,7 @@ test: build
 asan tsan: setup
 	cmake --preset $@
 	cmake --build --preset $@ --parallel $(JOBS)
-	ctest --preset $@ --parallel $(JOBS)
+	ctest --preset $@ --parallel $(JOBS) --label-exclude long
 
 format:
 	@scripts/setup format

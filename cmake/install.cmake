@@ -21,9 +21,9 @@ install(FILES ${PROJECT_BINARY_DIR}/convgrad-config.cmake
         DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/convgrad)
 
 if(CONVGRAD_OPENMP)
-  set(convgrad_private_libs "-lstdc++ -lgomp -pthread")
+  set(convgrad_private_libs "-lhwy -lstdc++ -lgomp -pthread")
 else()
-  set(convgrad_private_libs "-lstdc++ -pthread")
+  set(convgrad_private_libs "-lhwy -lstdc++ -pthread")
 endif()
 # Relative to the file itself: `cmake --install --prefix` may put it anywhere.
 set(pc_dir ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig)

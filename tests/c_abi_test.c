@@ -83,6 +83,8 @@ static void test_forward(void) {
   CHECK(convgrad_plan_workspace_bytes(plan) == 0);
   CHECK(convgrad_plan_num_outputs(plan) == 1 && convgrad_plan_num_outputs(NULL) == 0);
   CHECK(convgrad_plan_flops(plan) == 2.0 * 4 * 4 * 2 * 4 && convgrad_plan_flops(NULL) == 0);
+  CHECK(convgrad_plan_error_bound(plan) > 0 && convgrad_plan_error_bound(plan) < 1e-14);
+  CHECK(convgrad_plan_error_bound(NULL) == 0);
   CHECK(strcmp(convgrad_plan_kernel(plan), "oracle") == 0);
   CHECK(strstr(convgrad_plan_explanation(plan), "fprop f32 g2") != NULL);
 
@@ -155,7 +157,8 @@ static void test_options_of_other_versions(void) {
 
 static void test_kernels(void) {
   CHECK(convgrad_num_kernels() >= 1);
-  CHECK(strcmp(convgrad_kernel_name(0), "oracle") == 0);
+  CHECK(strcmp(convgrad_kernel_name(0), "contract") == 0);
+  CHECK(strcmp(convgrad_kernel_name(1), "oracle") == 0);
   CHECK(strcmp(convgrad_kernel_name(convgrad_num_kernels()), "") == 0);
 }
 

@@ -500,10 +500,10 @@ TEST_F(RunErrors, LateShapeTensorIsMissing) {
 TEST_F(RunErrors, Workspace) {
   int needing = 0;
   for (const KernelInfo& kernel : Kernels()) {
-    Request request = Conv();
-    request.options.kernel = kernel.name;
+    Request request = Conv().Input(0, F32({2, 400, 50, 60})).Input(1, F32({600, 200, 3, 3}));
+    request.Input(2, F32({600})).options.kernel = kernel.name;
     const Result<Plan> plan = request.Make();
-    if (!plan.ok() || plan->workspace_bytes() == 0) continue;
+    if (plan->workspace_bytes() == 0) continue;
     ++needing;
     Bytes bytes = kUntouched;
     const Status status = plan->Run({data_, data_, data_}, bytes.data(), nullptr);
@@ -512,7 +512,7 @@ TEST_F(RunErrors, Workspace) {
                                     std::to_string(plan->workspace_bytes()) + " bytes");
     EXPECT_EQ(bytes, kUntouched);
   }
-  if (needing == 0) GTEST_SKIP() << "no kernel of this build needs workspace for this problem";
+  EXPECT_GT(needing, 0);
 }
 
 TEST_F(RunErrors, OneCallReportsPointers) {
@@ -573,7 +573,9 @@ TEST(OutOfMemory, OneCall) {
 
 // plan.h: a run never allocates on success. A request that may fail quietly counts as well.
 TEST(OutOfMemory, RunNeedsNoneUnlessItHasToComplain) {
-  const Result<Plan> plan = Conv().Make();
+  Request conv = Conv();
+  conv.options.threads = CONVGRAD_TEST_THREADS;  // 1 where threads are std::thread's
+  const Result<Plan> plan = conv.Make();
   ASSERT_TRUE(plan.ok());
   const std::vector<float> zeros(240);
   std::vector<float> dst(360, 7.0f);

@@ -47,7 +47,8 @@ TensorBuffer RunCase(const Case& item, const TensorBuffer& a, const TensorBuffer
   Result<Plan> plan = Plan::Make(item.operation, item.inputs, item.outputs);
   EXPECT_TRUE(plan.ok()) << plan.status().message();
   TensorBuffer out(plan->output());
-  EXPECT_TRUE(plan->Run({a.data(), b.data()}, out.data()).ok());
+  std::vector<char> workspace(static_cast<size_t>(plan->workspace_bytes()));
+  EXPECT_TRUE(plan->Run({a.data(), b.data()}, out.data(), workspace.data()).ok());
   return out;
 }
 

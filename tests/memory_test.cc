@@ -35,7 +35,7 @@ class GuardedMemory {
   GuardedMemory(const GuardedMemory&) = delete;
   GuardedMemory& operator=(const GuardedMemory&) = delete;
 
-  char* data() { return data_; }
+  char* data() const { return data_; }
   size_t bytes() const { return bytes_; }
 
  private:
@@ -60,8 +60,8 @@ Extent ExtentOf(const TensorDesc& desc) {
   return {static_cast<size_t>((high - low + 1) * size), static_cast<size_t>(-low * size)};
 }
 
-// Runs a case with every tensor against a guard page, at the front or at the back, and compares
-// with a run in ordinary memory.
+// Runs a case with every tensor and the workspace against a guard page, at the front or at the
+// back, and compares with a run in ordinary memory.
 void RunGuarded(const Case& item, bool at_end) {
   Result<Plan> plan = Plan::Make(item.operation, item.inputs, item.outputs, {.threads = 2});
   ASSERT_TRUE(plan.ok()) << plan.status().message();
@@ -98,8 +98,11 @@ void RunGuarded(const Case& item, bool at_end) {
     guarded_out.push_back(outputs.back()->data() + extent.origin);
   }
   for (TensorBuffer& buffer : expected) expected_out.push_back(buffer.data());
-  ASSERT_TRUE(plan->Run(plain_in, expected_out).ok());
-  ASSERT_TRUE(plan->Run(guarded_in, guarded_out).ok());
+  const size_t workspace_bytes = static_cast<size_t>(plan->workspace_bytes());
+  std::vector<char> workspace(workspace_bytes);
+  const GuardedMemory guarded_workspace(workspace_bytes, at_end);
+  ASSERT_TRUE(plan->Run(plain_in, expected_out, workspace.data()).ok());
+  ASSERT_TRUE(plan->Run(guarded_in, guarded_out, guarded_workspace.data()).ok());
   for (int i = 0; i < plan->num_outputs(); ++i) {
     const Extent extent = ExtentOf(plan->output(i));
     const char* plain_bytes =

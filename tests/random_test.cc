@@ -106,8 +106,10 @@ class TamperTest : public testing::Test {
     return *Build(recipe);
   }
 
-  static std::string FailureOf(std::function<void(tools::TensorBuffer&, bool)> tamper) {
+  static std::string FailureOf(std::function<void(tools::TensorBuffer&, bool)> tamper,
+                               std::string kernel = "") {
     CheckRequest request;
+    request.options.kernel = kernel;
     request.tamper = [&](std::vector<tools::TensorBuffer>& outputs, bool integers) {
       tamper(outputs[0], integers);
     };
@@ -140,11 +142,35 @@ TEST_F(TamperTest, ANegativeZeroIsFound) {
 }
 
 TEST_F(TamperTest, ARealTwoUlpsOffIsFound) {
-  const std::string failure = FailureOf([](tools::TensorBuffer& out, bool integers) {
-    if (!integers) out.Set(3, out.At(3) * (1 + 0x1p-22));
-  });
+  const std::string failure = FailureOf(
+      [](tools::TensorBuffer& out, bool integers) {
+        if (!integers) out.Set(3, out.At(3) * (1 + 0x1p-22));
+      },
+      "oracle");
   EXPECT_NE(failure.find("diff_weights[0,0,1,0] is "), std::string::npos) << failure;
   EXPECT_NE(failure.find("(real data)"), std::string::npos) << failure;
+}
+
+// Twice what a sum of that many terms may be off by, where every product is at most 1.
+TEST_F(TamperTest, ARealBeyondTheErrorBoundIsFound) {
+  const Case item = PaddedCase();
+  const Result<Plan> plan = Plan::Make(item.operation, item.inputs, item.outputs);
+  ASSERT_TRUE(plan.ok());
+  const double terms =
+      plan->flops() / 2 / static_cast<double>(tools::TensorBuffer(plan->output()).elements());
+  const double beyond = 4 * terms * plan->error_bound();
+  ASSERT_LT(beyond, 1e-3);
+  for (int64_t budget : {1, 1'000'000}) {  // the oracle's run sees it, or the formulas
+    CheckRequest request;
+    request.product_budget = budget;
+    request.tamper = [&](std::vector<tools::TensorBuffer>& outputs, bool integers) {
+      if (!integers) outputs[0].Set(8, outputs[0].At(8) + beyond);
+    };
+    const std::string failure = CheckCase(item, request).failure;
+    EXPECT_NE(failure.find(budget == 1 ? "the oracle says" : "the formula says"), std::string::npos)
+        << failure;
+    EXPECT_NE(failure.find("(real data)"), std::string::npos) << failure;
+  }
 }
 
 TEST_F(TamperTest, AByteBetweenTheElementsIsFound) {

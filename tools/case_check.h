@@ -32,12 +32,13 @@ struct CheckReport {
   int64_t elements = 0;          // of all outputs
   int64_t checked_elements = 0;  // of these, against the formulas
   double worst = 0;              // largest error / bound on real data
+  double error = 0;              // the plan's error bound
   double seconds = 0;            // of one run
   double flops = 0;              // of one run
 };
 
-// Integer data must agree bit for bit. Real data must lie within the bound: half an ulp of the
-// output's type, and what two f64 sums of that many terms can differ by.
+// Integer data must agree bit for bit. Real data must lie within the plan's error bound times the
+// sum of the magnitudes of an element's terms, and half an ulp of the output's type.
 CheckReport CheckCase(const Case& item, const CheckRequest& request);
 
 }  // namespace convgrad::tools

@@ -56,6 +56,28 @@ double TensorBuffer::At(int64_t flat) const {
   return LoadWidened(desc_.type, data(), OffsetOf(IndexOf(flat)));
 }
 
+Dims TensorBuffer::IndexOfStored(int64_t i) const {
+  for (int64_t e = 0; e < elements_; ++e) {
+    Dims index = IndexOf(e);
+    if (origin_ / SizeOf(desc_.type) + OffsetOf(index) == i) return index;
+  }
+  return {};
+}
+
+TensorBuffer TensorBuffer::Magnitudes() const {
+  if (desc_.type != DataType::kF32 && desc_.type != DataType::kBF16 &&
+      desc_.type != DataType::kF16) {
+    return *this;
+  }
+  TensorDesc desc = desc_;
+  desc.type = DataType::kF32;
+  TensorBuffer magnitudes(desc);
+  for (int64_t i = 0; i < stored(); ++i) {
+    StoreAt(magnitudes.bytes_.data(), i, static_cast<float>(std::abs(StoredAt(i))));
+  }
+  return magnitudes;
+}
+
 void TensorBuffer::Set(int64_t flat, double value) {
   StoreRounded(desc_.type, data(), OffsetOf(IndexOf(flat)), value);
 }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "convgrad/tensor.h"
+#include "core/numerics.h"
 
 namespace convgrad::tools {
 
@@ -52,6 +53,13 @@ class TensorBuffer {
 
   double At(int64_t flat) const;
   void Set(int64_t flat, double value);
+
+  // Everything that is stored, elements and gaps, in the order of memory: of buffers whose extents
+  // and strides are the same, the same i is the same element.
+  int64_t stored() const { return static_cast<int64_t>(bytes_.size()) / SizeOf(desc_.type); }
+  double StoredAt(int64_t i) const { return LoadWidened(desc_.type, bytes_.data(), i); }
+  Dims IndexOfStored(int64_t i) const;  // empty: a gap
+  TensorBuffer Magnitudes() const;      // in f32; other types than floats stay as they are
 
   // Fills everything, elements and gaps, with the pattern.
   void Blank();

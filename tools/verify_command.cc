@@ -70,7 +70,7 @@ Result<int> VerifyProblems(const VerifyRequest& request) {
       return Status(plan.status().code(), Join(plan.status().message(), " (", item.text, ")"));
     }
   }
-  const Peak peak = MeasurePeak(ResolveThreads(request.options.threads));
+  const Peak peak = MeasurePeak(ResolveThreads(request.options.threads, {}));
   std::printf("f32 peak of this machine, measured: %.1f GFLOP/s on %d threads\n", peak.flops * 1e-9,
               peak.threads);
   Progress progress("verify");

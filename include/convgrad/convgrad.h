@@ -42,16 +42,23 @@ typedef struct {
   const int64_t* values;  /* [extents[0]], of a shape tensor known when planning; or null */
 } convgrad_tensor;
 
+/* Calls task(context, i) for every i in [0, count), at the same time as far as it can, and returns
+ * when all calls have returned; one after another, in any order, is right too. */
+typedef void (*convgrad_parallel_for)(void* host, int count, void (*task)(void* context, int i),
+                                      void* context);
+
 typedef struct {
-  size_t size;             /* sizeof(convgrad_options): later versions may add members */
-  int32_t threads;         /* 0: as many as the machine has */
-  int64_t workspace_limit; /* bytes; -1: no limit */
-  float beta;              /* out = beta * out + result */
-  const char* kernel;      /* null: the planner chooses */
+  size_t size;                        /* sizeof(convgrad_options): later versions may add members */
+  int32_t threads;                    /* 0: as many as the machine has */
+  int64_t workspace_limit;            /* bytes; -1: no limit */
+  float beta;                         /* out = beta * out + result */
+  const char* kernel;                 /* null: the planner chooses */
+  convgrad_parallel_for parallel_for; /* null: OpenMP */
+  void* parallel_host;                /* passed back to parallel_for */
 } convgrad_options;
 
 #define CONVGRAD_OPTIONS_INIT \
-  { sizeof(convgrad_options), 0, -1, 0.0f, NULL }
+  { sizeof(convgrad_options), 0, -1, 0.0f, NULL, NULL, NULL }
 
 typedef struct convgrad_operation convgrad_operation;
 typedef struct convgrad_plan convgrad_plan;
@@ -94,6 +101,9 @@ CONVGRAD_API convgrad_status convgrad_plan_output(const convgrad_plan* plan, siz
 CONVGRAD_API size_t convgrad_plan_num_outputs(const convgrad_plan* plan);
 /* Of one run: two for each multiply-add whose factors both lie inside their tensors. */
 CONVGRAD_API double convgrad_plan_flops(const convgrad_plan* plan);
+/* Before it is rounded to its type, an element is off by at most this share of the sum of the
+ * magnitudes of its terms. */
+CONVGRAD_API double convgrad_plan_error_bound(const convgrad_plan* plan);
 CONVGRAD_API int64_t convgrad_plan_workspace_bytes(const convgrad_plan* plan);
 /* Live as long as the plan. */
 CONVGRAD_API const char* convgrad_plan_kernel(const convgrad_plan* plan);

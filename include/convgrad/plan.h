@@ -16,6 +16,7 @@
 
 #include "convgrad/export.h"
 #include "convgrad/operation.h"
+#include "convgrad/parallel.h"
 #include "convgrad/status.h"
 #include "convgrad/tensor.h"
 
@@ -30,6 +31,7 @@ struct Options {
   int64_t workspace_limit = kNoLimit;  // bytes; 0 is honoured. Never changes the result.
   float beta = 0.0f;                   // out = beta * out + result; 0 never reads the output
   std::string kernel{};                // empty: the planner chooses. Kernels() lists the names.
+  ParallelFor parallel_for{};          // empty: OpenMP. Never changes the result.
 };
 
 struct KernelInfo {
@@ -56,6 +58,9 @@ class CONVGRAD_API Plan {
   std::string_view kernel() const;
   // Of one run: two for each multiply-add whose factors both lie inside their tensors.
   double flops() const;
+  // Before it is rounded to its type, an element is off by at most this share of the sum of the
+  // magnitudes of its terms.
+  double error_bound() const;
 
   // What will run and why: the problem, the kernels considered, workspace, expected time.
   std::string Explain() const noexcept;

@@ -118,6 +118,11 @@ Status Convert(const convgrad_options* options, convgrad::Options& converted) {
   converted.workspace_limit = options->workspace_limit;
   converted.beta = options->beta;
   if (options->kernel != nullptr) converted.kernel = options->kernel;
+  constexpr size_t kParallelSize =
+      offsetof(convgrad_options, parallel_host) + sizeof(options->parallel_host);
+  if (options->size >= kParallelSize) {
+    converted.parallel_for = {options->parallel_for, options->parallel_host};
+  }
   return {};
 }
 
@@ -235,6 +240,10 @@ size_t convgrad_plan_num_outputs(const convgrad_plan* plan) {
 
 double convgrad_plan_flops(const convgrad_plan* plan) {
   return plan == nullptr ? 0 : plan->plan.flops();
+}
+
+double convgrad_plan_error_bound(const convgrad_plan* plan) {
+  return plan == nullptr ? 0 : plan->plan.error_bound();
 }
 
 size_t convgrad_num_kernels(void) { return convgrad::Kernels().size(); }

@@ -126,8 +126,8 @@ Result<Plan> Plan::Make(const Operation& operation, std::span<const TensorDesc> 
   Result<CheckedOperation> checked = Check(operation, inputs, outputs);
   if (!checked.ok()) return checked.status();
   Result<KernelPlan> kernel_plan =
-      MakeKernelPlan(Canonicalize(*checked),
-                     {options.threads, options.workspace_limit, options.beta, options.kernel});
+      MakeKernelPlan(Canonicalize(*checked), {options.threads, options.workspace_limit,
+                                              options.beta, options.kernel, options.parallel_for});
   if (!kernel_plan.ok()) return kernel_plan.status();
   auto impl = std::make_shared<Impl>();
   impl->operation = *std::move(checked);
@@ -146,6 +146,10 @@ int Plan::num_outputs() const { return impl_->num_outputs; }
 int64_t Plan::workspace_bytes() const { return impl_->kernel_plan.workspace_bytes; }
 std::string_view Plan::kernel() const { return impl_->kernel_plan.kernel->name; }
 double Plan::flops() const { return 2 * CountMultiplyAdds(impl_->kernel_plan.problem); }
+
+double Plan::error_bound() const {
+  return impl_->kernel_plan.kernel->error_bound(impl_->kernel_plan.problem);
+}
 
 std::string Plan::Explain() const noexcept try {
   const CheckedOperation& op = impl_->operation;

@@ -21,11 +21,11 @@ struct Ranges {
   const void* context;
   std::atomic<int64_t> next{0};
 
-  void Drain() {
+  void Drain(int slot) {
     const int64_t ranges = (count - 1) / grain + 1;
     for (int64_t i = next++; i < ranges; i = next++) {
       const int64_t begin = i * grain;
-      function(context, begin, begin + std::min(grain, count - begin));
+      function(context, slot, begin, begin + std::min(grain, count - begin));
     }
   }
 };
@@ -59,7 +59,7 @@ int StartableTeam(int team) {
 
 }  // namespace
 
-int ResolveThreads(int asked) {
+int ResolveThreads(int asked, const ParallelFor& host) {
 #if defined(CONVGRAD_OPENMP)
   const int cores = omp_get_num_procs();
   const int all = omp_get_max_threads();
@@ -70,34 +70,37 @@ int ResolveThreads(int asked) {
   // A count that no machine of this size can use is not passed on.
   const int team = std::min(asked > 0 ? asked : all, std::max(64, 2 * cores));
 #if defined(CONVGRAD_OPENMP)
-  return StartableTeam(team);
-#else
-  return team;
+  if (host.function == nullptr) return StartableTeam(team);
 #endif
+  (void)host;
+  return team;
 }
 
-void ParallelRanges(int threads, int64_t count, int64_t grain, RangeFunction function,
-                    const void* context) {
+void RunRanges(const Team& team, int64_t count, int64_t grain, RangeFunction function,
+               const void* context) {
   if (count <= 0) return;
   Ranges ranges{count, std::max<int64_t>(1, grain), function, context};
   const int64_t useful = (count - 1) / ranges.grain + 1;
-  const int team = static_cast<int>(std::min<int64_t>(std::max(1, threads), useful));
-  if (team == 1) return ranges.Drain();
+  const int threads = static_cast<int>(std::min<int64_t>(std::max(1, team.threads), useful));
+  if (threads == 1) return ranges.Drain(0);
+  if (team.host.function != nullptr) {
+    return team.host.function(
+        team.host.host, threads, [](void* of, int slot) { static_cast<Ranges*>(of)->Drain(slot); },
+        &ranges);
+  }
 #if defined(CONVGRAD_OPENMP)
-#pragma omp parallel num_threads(team)
-  ranges.Drain();
+#pragma omp parallel num_threads(threads)
+  ranges.Drain(omp_get_thread_num());
 #else
   // Without OpenMP (and under ThreadSanitizer, which cannot see into its runtime).
   std::vector<std::thread> others;
-  others.reserve(team - 1);
-  for (int i = 1; i < team; ++i) {
-    try {
-      others.emplace_back([&ranges] { ranges.Drain(); });
-    } catch (const std::exception&) {
-      break;  // fewer threads do the same work
-    }
+  try {
+    others.reserve(static_cast<size_t>(threads) - 1);
+    for (int i = 1; i < threads; ++i) others.emplace_back([&ranges, i] { ranges.Drain(i); });
+  } catch (const std::exception&) {
+    // fewer threads do the same work
   }
-  ranges.Drain();
+  ranges.Drain(0);
   for (std::thread& other : others) other.join();
 #endif
 }

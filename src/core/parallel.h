@@ -5,24 +5,34 @@
 
 #include <cstdint>
 
+#include "convgrad/parallel.h"
+
 namespace convgrad {
 
-using RangeFunction = void (*)(const void* context, int64_t begin, int64_t end);
+// Who does the work of a run.
+struct Team {
+  int threads = 1;
+  ParallelFor host{};
+};
 
 // How many threads `asked` means: 0 is what the machine has (OMP_NUM_THREADS is respected). May
-// start threads to see whether it can; call it when planning.
-int ResolveThreads(int asked);
+// start threads of OpenMP to see whether it can, where it is to be used; call it when planning.
+int ResolveThreads(int asked, const ParallelFor& host);
 
-// Covers [0, count) with ranges of at most `grain`, on up to `threads` threads.
-void ParallelRanges(int threads, int64_t count, int64_t grain, RangeFunction function,
-                    const void* context);
+// slot: below the number of threads; no two calls at the same time have the same.
+using RangeFunction = void (*)(const void* context, int slot, int64_t begin, int64_t end);
 
+// Covers [0, count) with ranges of at most `grain`.
+void RunRanges(const Team& team, int64_t count, int64_t grain, RangeFunction function,
+               const void* context);
+
+// body(slot, begin, end)
 template <class Body>
-void ParallelFor(int threads, int64_t count, int64_t grain, const Body& body) {
-  ParallelRanges(
-      threads, count, grain,
-      [](const void* context, int64_t begin, int64_t end) {
-        (*static_cast<const Body*>(context))(begin, end);
+void ForRanges(const Team& team, int64_t count, int64_t grain, const Body& body) {
+  RunRanges(
+      team, count, grain,
+      [](const void* context, int slot, int64_t begin, int64_t end) {
+        (*static_cast<const Body*>(context))(slot, begin, end);
       },
       &body);
 }

@@ -1,9 +1,38 @@
 #include "plan/kernel_table.h"
 
+#include "core/text.h"
+#include "cpu/engine.h"
 #include "ref/oracle.h"
 
 namespace convgrad {
 namespace {
+
+double OutPixels(const Problem& p) {
+  double count = 1;
+  for (const Axis& axis : p.axes) count *= static_cast<double>(axis.out);
+  return count;
+}
+
+double Taps(const Problem& p) {
+  double count = 1;
+  for (const Axis& axis : p.axes) count *= static_cast<double>(axis.taps);
+  return count;
+}
+
+constexpr KernelRow kContract{
+    .name = "contract",
+    .summary = "matrix products of panels packed from the tensors, f32 sums in a fixed order",
+    .refusal = [](const Problem&) { return std::string(); },
+    .cost = [](const Problem& problem, int threads) { return ExpectedSeconds(problem, threads); },
+    .error_bound = ContractionErrorBound,
+    .workspace_bytes =
+        [](const Problem& problem, int threads, int64_t limit) {
+          return TilingOf(problem, threads, limit).workspace_bytes();
+        },
+    .tile = [](const Problem& problem, int threads,
+               int64_t limit) { return TilingText(problem, threads, limit); },
+    .run = RunContractions,
+};
 
 constexpr KernelRow kOracle{
     .name = "oracle",
@@ -14,13 +43,23 @@ constexpr KernelRow kOracle{
           // 0.45 multiply-adds per ns and thread: Neoverse-V1, 2.6 GHz, GCC 12.
           return CountMultiplyAdds(problem) / (0.45e9 * threads);
         },
+    .error_bound =
+        [](const Problem& problem) {
+          const double terms =
+              problem.pass == Pass::kWgrad
+                  ? static_cast<double>(problem.batch) * OutPixels(problem)
+                  : static_cast<double>(problem.pass == Pass::kDgrad ? problem.co : problem.ci) *
+                        Taps(problem);
+          return (terms + 2) * 0x1p-53;
+        },
     .workspace_bytes = [](const Problem&, int, int64_t) { return int64_t{0}; },
-    .tile = [](const Problem&) { return std::string("one output element"); },
-    .run = [](const Problem& problem, const Operands& operands, float beta, int threads,
-              void*) { RunOracle(problem, operands, beta, threads); },
+    .tile = [](const Problem&, int, int64_t) { return std::string("one output element"); },
+    .run = [](const Problem& problem, const Operands& operands, float beta, const Team& team, void*,
+              int64_t) { RunOracle(problem, operands, beta, team); },
+    .only_by_name = true,
 };
 
-constexpr KernelRow kTable[] = {kOracle};
+constexpr KernelRow kTable[] = {kContract, kOracle};
 
 }  // namespace
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "core/parallel.h"
 #include "core/problem.h"
 
 namespace convgrad {
@@ -18,10 +19,15 @@ struct KernelRow {
   std::string (*refusal)(const Problem& problem);
   // Closed-form estimate, in seconds, on `threads` threads; the smallest wins.
   double (*cost)(const Problem& problem, int threads);
+  // As a share of the sum of the magnitudes of an element's terms, before rounding to its type.
+  double (*error_bound)(const Problem& problem);
+  // At most `limit` bytes, -1: no limit.
   int64_t (*workspace_bytes)(const Problem& problem, int threads, int64_t limit);
-  std::string (*tile)(const Problem& problem);
-  void (*run)(const Problem& problem, const Operands& operands, float beta, int threads,
-              void* workspace);
+  std::string (*tile)(const Problem& problem, int threads, int64_t limit);
+  void (*run)(const Problem& problem, const Operands& operands, float beta, const Team& team,
+              void* workspace, int64_t workspace_bytes);
+  // For checking results, not for computing them: never chosen, but by name.
+  bool only_by_name = false;
 };
 
 std::span<const KernelRow> KernelTable();

@@ -63,11 +63,12 @@ std::string Milliseconds(double seconds) {
 
 Result<KernelPlan> MakeKernelPlan(const Problem& problem, const PlanRequest& request) {
   if (Status status = CheckRequest(request); !status.ok()) return status;
-  KernelPlan plan{.problem = problem,
-                  .threads = ResolveThreads(request.threads),
-                  .workspace_limit = request.workspace_limit,
-                  .beta = request.beta,
-                  .forced = !request.kernel.empty()};
+  KernelPlan plan{
+      .problem = problem,
+      .team = {ResolveThreads(request.threads, request.parallel_for), request.parallel_for},
+      .workspace_limit = request.workspace_limit,
+      .beta = request.beta,
+      .forced = !request.kernel.empty()};
   if (plan.forced) {
     Result<const KernelRow*> row = ByName(problem, request.kernel);
     if (!row.ok()) return row.status();
@@ -75,15 +76,16 @@ Result<KernelPlan> MakeKernelPlan(const Problem& problem, const PlanRequest& req
   } else {
     double least = INFINITY;
     for (const KernelRow& row : KernelTable()) {
-      if (!row.refusal(problem).empty()) continue;
-      const double cost = row.cost(problem, plan.threads);
+      if (row.only_by_name || !row.refusal(problem).empty()) continue;
+      const double cost = row.cost(problem, plan.team.threads);
       if (plan.kernel == nullptr || cost < least) {
         least = cost;
         plan.kernel = &row;
       }
     }
   }
-  plan.workspace_bytes = plan.kernel->workspace_bytes(problem, plan.threads, plan.workspace_limit);
+  plan.workspace_bytes =
+      plan.kernel->workspace_bytes(problem, plan.team.threads, plan.workspace_limit);
   return plan;
 }
 
@@ -98,22 +100,24 @@ std::string ExplainKernelPlan(const KernelPlan& plan) {
                     " if each operand is touched once"));
   for (const KernelRow& row : KernelTable()) {
     const std::string reason = row.refusal(p);
-    const std::string cost = Milliseconds(row.cost(p, plan.threads));
+    const std::string cost = Milliseconds(row.cost(p, plan.team.threads));
     std::string verdict = "refuses: " + reason;
     if (reason.empty()) verdict = Join("can run it, expected ", cost);
+    if (reason.empty() && row.only_by_name) verdict += ", only when asked for by name";
     if (&row == plan.kernel) {
-      verdict = plan.forced                 ? "runs: asked for by name"
-                : KernelTable().size() == 1 ? "runs: the only kernel of this build"
-                                            : "runs: the smallest expected time";
+      verdict = plan.forced ? "runs: asked for by name" : "runs: the smallest expected time";
     }
     line("kernel", Join(row.name, " ", verdict, " (", row.summary, ")"));
   }
-  line("tile", plan.kernel->tile(p));
-  line("threads", Join(plan.threads));
+  line("tile", plan.kernel->tile(p, plan.team.threads, plan.workspace_limit));
+  char share[32];
+  std::snprintf(share, sizeof share, "%.3g", plan.kernel->error_bound(p));
+  line("error", Join("at most ", share, " of the sum of an element's |terms|, then one rounding"));
+  line("threads", Join(plan.team.threads));
   line("workspace", Join(plan.workspace_bytes, " bytes",
                          plan.workspace_limit < 0 ? std::string(", no limit")
                                                   : Join(" of at most ", plan.workspace_limit)));
-  const double seconds = plan.kernel->cost(p, plan.threads);
+  const double seconds = plan.kernel->cost(p, plan.team.threads);
   line("expected", Join(Milliseconds(seconds), seconds > 0 ? ", " : "",
                         seconds > 0 ? Scaled(2 * CountMultiplyAdds(p) / seconds, "FLOP/s") : ""));
   return text;

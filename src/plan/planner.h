@@ -16,12 +16,13 @@ struct PlanRequest {
   int64_t workspace_limit = -1;  // -1: none
   float beta = 0;
   std::string_view kernel;  // empty: the cheapest that accepts the problem
+  ParallelFor parallel_for{};
 };
 
 struct KernelPlan {
   Problem problem;
   const KernelRow* kernel = nullptr;
-  int threads = 1;
+  Team team;
   int64_t workspace_limit = -1;
   int64_t workspace_bytes = 0;
   float beta = 0;
@@ -31,7 +32,7 @@ struct KernelPlan {
 Result<KernelPlan> MakeKernelPlan(const Problem& problem, const PlanRequest& request);
 
 inline void RunKernelPlan(const KernelPlan& plan, const Operands& operands, void* workspace) {
-  plan.kernel->run(plan.problem, operands, plan.beta, plan.threads, workspace);
+  plan.kernel->run(plan.problem, operands, plan.beta, plan.team, workspace, plan.workspace_bytes);
 }
 
 // Lines of "what  value": problem, work, every kernel with its reason, tile, workspace,

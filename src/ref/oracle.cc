@@ -207,14 +207,14 @@ class Walk {
 // out[index] = round(beta * out[index] + sum of index) for every index, in parallel.
 // add_sums(indexes, sums) adds to each of up to kTogether sums, which are 0.
 template <class T, size_t kRank, class AddSums>
-void ForEachOutput(const Output<kRank>& output, void* out, float beta, int threads,
+void ForEachOutput(const Output<kRank>& output, void* out, float beta, const Team& team,
                    const AddSums& add_sums) {
   // Beside an extent of 0 the others may be anything: their product could overflow.
   if (std::count(output.extents.begin(), output.extents.end(), 0) > 0) return;
   int64_t count = 1;
   for (int64_t extent : output.extents) count *= extent;
-  const int64_t grain = std::clamp<int64_t>(count / (int64_t{8} * threads), 1, kTogether);
-  ParallelFor(threads, count, grain, [&](int64_t begin, int64_t end) {
+  const int64_t grain = std::clamp<int64_t>(count / (int64_t{8} * team.threads), 1, kTogether);
+  ForRanges(team, count, grain, [&](int, int64_t begin, int64_t end) {
     Walk<kRank> at(output, begin);
     while (begin < end) {
       const size_t together = static_cast<size_t>(std::min(kTogether, end - begin));
@@ -256,9 +256,9 @@ Point InExtents(const Problem& p) { return {p.axes[0].in, p.axes[1].in, p.axes[2
 Point OutExtents(const Problem& p) { return {p.axes[0].out, p.axes[1].out, p.axes[2].out}; }
 
 template <class T>
-void RunFprop(const Problem& p, const Operands& a, float beta, int threads) {
+void RunFprop(const Problem& p, const Operands& a, float beta, const Team& team) {
   const Output<6> y = PixelOutput(p, p.co, OutExtents(p), p.y);
-  ForEachOutput<T>(y, a.out, beta, threads, [&](auto indexes, auto sums) {
+  ForEachOutput<T>(y, a.out, beta, team, [&](auto indexes, auto sums) {
     for (size_t e = 0; e < sums.size(); ++e) {
       const auto& [n, g, co, out0, out1, out2] = indexes[e];
       sums[e] =
@@ -268,9 +268,9 @@ void RunFprop(const Problem& p, const Operands& a, float beta, int threads) {
 }
 
 template <class T>
-void RunDgrad(const Problem& p, const Operands& a, float beta, int threads) {
+void RunDgrad(const Problem& p, const Operands& a, float beta, const Team& team) {
   const Output<6> x = PixelOutput(p, p.ci, InExtents(p), p.x);
-  ForEachOutput<T>(x, a.out, beta, threads, [&](auto indexes, auto sums) {
+  ForEachOutput<T>(x, a.out, beta, team, [&](auto indexes, auto sums) {
     for (size_t e = 0; e < sums.size(); ++e) {
       const auto& [n, g, ci, in0, in1, in2] = indexes[e];
       sums[e] = DgradElement<T>(p, a, n, g, ci, {in0, in1, in2}) + BiasAt<T>(p, a, g * p.ci + ci);
@@ -279,15 +279,15 @@ void RunDgrad(const Problem& p, const Operands& a, float beta, int threads) {
 }
 
 template <class T>
-void RunWgrad(const Problem& p, const Operands& a, float beta, int threads) {
+void RunWgrad(const Problem& p, const Operands& a, float beta, const Team& team) {
   const Output<6> w = {{p.groups, p.co, p.ci, p.axes[0].taps, p.axes[1].taps, p.axes[2].taps},
                        {p.w.g, p.w.co, p.w.ci, p.w.s[0], p.w.s[1], p.w.s[2]}};
-  ForEachOutput<T>(w, a.out, beta, threads,
+  ForEachOutput<T>(w, a.out, beta, team,
                    [&](auto indexes, auto sums) { WgradSums<T>(p, a, indexes, sums); });
   if (!p.bias.present) return;
   const bool x = p.bias.sums_x;
   const Output<1> bias = {{p.groups * (x ? p.ci : p.co)}, {p.bias.stride}};
-  ForEachOutput<T>(bias, a.bias_out, beta, threads, [&](auto channels, auto sums) {
+  ForEachOutput<T>(bias, a.bias_out, beta, team, [&](auto channels, auto sums) {
     return x ? ChannelSums<T>(p.batch, InExtents(p), p.x, a.x, channels, sums)
              : ChannelSums<T>(p.batch, OutExtents(p), p.y, a.y, channels, sums);
   });
@@ -295,16 +295,16 @@ void RunWgrad(const Problem& p, const Operands& a, float beta, int threads) {
 
 }  // namespace
 
-void RunOracle(const Problem& problem, const Operands& operands, float beta, int threads) {
+void RunOracle(const Problem& problem, const Operands& operands, float beta, const Team& team) {
   VisitFloat(problem.type, [&](auto zero) {
     using T = decltype(zero);
     switch (problem.pass) {
       case Pass::kFprop:
-        return RunFprop<T>(problem, operands, beta, threads);
+        return RunFprop<T>(problem, operands, beta, team);
       case Pass::kDgrad:
-        return RunDgrad<T>(problem, operands, beta, threads);
+        return RunDgrad<T>(problem, operands, beta, team);
       case Pass::kWgrad:
-        return RunWgrad<T>(problem, operands, beta, threads);
+        return RunWgrad<T>(problem, operands, beta, team);
     }
   });
 }

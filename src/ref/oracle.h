@@ -3,12 +3,13 @@
 #ifndef CONVGRAD_REF_ORACLE_H_
 #define CONVGRAD_REF_ORACLE_H_
 
+#include "core/parallel.h"
 #include "core/problem.h"
 
 namespace convgrad {
 
 // out = beta * out + result; beta 0 does not read out.
-void RunOracle(const Problem& problem, const Operands& operands, float beta, int threads);
+void RunOracle(const Problem& problem, const Operands& operands, float beta, const Team& team);
 
 }  // namespace convgrad
 

@@ -1,0 +1,121 @@
+// Loops over blocks, chunks and tiles. Step 6 of the story: packs, multiplies, stores. One task is
+// one block of the result with its whole sum, so tasks share nothing and no order but the one of
+// the chunks can show.
+#if defined(CONVGRAD_CPU_CONTRACT_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef CONVGRAD_CPU_CONTRACT_INL_H_
+#undef CONVGRAD_CPU_CONTRACT_INL_H_
+#else
+#define CONVGRAD_CPU_CONTRACT_INL_H_
+#endif
+
+#include <algorithm>
+
+#include "cpu/contract.h"
+#include "cpu/pack-inl.h"
+#include "cpu/store-inl.h"
+#include "cpu/tile-inl.h"
+#include "hwy/highway.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace convgrad {
+namespace HWY_NAMESPACE {
+
+template <class T>
+class Block {
+ public:
+  Block(const Contraction& contraction, const Tiling& tiling, const BlockOperands& operands)
+      : c_(contraction),
+        chunks_(MakeChunks(contraction)),
+        t_(tiling),
+        operands_(operands),
+        tile_(TileFunctionOf(tiling.mr, tiling.vectors)) {}
+
+  // b: [kc, nb] in panels of nr. c: [mb, nb] in tiles, where it is kept between chunks.
+  void Run(Range m, Range n, float* b, float* c) {
+    m_ = m;
+    n_ = n;
+    b_ = b;
+    FillEdge(n, t_.o_is_n, n_edge_);
+    const int64_t chunks = chunks_.count();
+    if (!t_.keeps_c) c = tile_c_;
+    if (chunks == 0) RunChunk(0, true, Chunk{}, c);  // an empty sum
+    for (int64_t i = 0; i < chunks; ++i) {
+      RunChunk(i, i + 1 == chunks, ChunkAt(chunks_, i), c);
+    }
+  }
+
+ private:
+  template <class Edge>
+  void FillEdge(Range range, bool o_side, Edge& edge) const {
+    if (!o_side) return FillRowOffsets(c_, range, edge.offsets);
+    FillOEdge<T>(c_, range, static_cast<const T*>(operands_.bias), operands_.bias_stride, edge);
+  }
+
+  void Pack(bool o_side, Range side, const Chunk& chunk, float* panel, int64_t pitch) const {
+    PackPanel<T>(c_, o_side, static_cast<const T*>(operands_.g),
+                 static_cast<const T*>(operands_.other), side, chunk, panel, pitch);
+  }
+
+  void RunChunk(int64_t index, bool last, const Chunk& chunk, float* c) {
+    const int64_t terms = chunk.terms();
+    const bool scales = index == 0 && operands_.beta != 0;
+    const Join next = chunks_.chained ? Join::kChain : Join::kAdd;
+    for (int64_t j = 0; j < n_.size() && terms > 0; j += t_.nr) {
+      const Range columns{n_.begin + j, std::min(n_.begin + j + t_.nr, n_.end)};
+      Pack(t_.o_is_n, columns, chunk, b_ + j * terms, t_.nr);
+    }
+    for (int64_t i = 0; i < m_.size(); i += t_.mr) {
+      const Range rows{m_.begin + i, std::min(m_.begin + i + t_.mr, m_.end)};
+      if (terms > 0) Pack(!t_.o_is_n, rows, chunk, a_, t_.mr);
+      if (last || scales) FillEdge(rows, !t_.o_is_n, m_edge_);
+      for (int64_t j = 0; j < n_.size(); j += t_.nr) {
+        const TileEdges at = EdgesAt(rows.size(), j);
+        if (scales) LoadScaled(at, static_cast<const T*>(operands_.out), operands_.beta, c, t_.nr);
+        tile_(a_, b_ + j * terms, terms, c, index == 0 && !scales ? Join::kFirst : next);
+        if (last) StoreTile(at, c, t_.nr, static_cast<T*>(operands_.out));
+        if (t_.keeps_c) c += int64_t{t_.mr} * t_.nr;
+      }
+    }
+  }
+
+  TileEdges EdgesAt(int64_t rows, int64_t j) const {
+    const bool bias = operands_.bias != nullptr;
+    const int64_t columns = std::min<int64_t>(t_.nr, n_.size() - j);
+    return {.rows = rows,
+            .row_offsets = m_edge_.offsets,
+            .row_bias = bias && !t_.o_is_n ? m_edge_.bias : nullptr,
+            .columns = columns,
+            .column_offsets = n_edge_.offsets + j,
+            .column_bias = bias && t_.o_is_n ? n_edge_.bias + j : nullptr,
+            .contiguous = AreContiguous(n_edge_.offsets + j, columns)};
+  }
+
+  const Contraction& c_;
+  const Chunks chunks_;
+  const Tiling& t_;
+  const BlockOperands& operands_;
+  const TileFunction tile_;
+  Range m_, n_;
+  float* b_ = nullptr;
+  Edge<Tiling::kMostRows> m_edge_;
+  Edge<Tiling::kMostColumns> n_edge_;
+  alignas(64) float a_[Chunks::kLongest * Tiling::kMostRows];  // [kc, mr]
+  alignas(64) float tile_c_[24 * kLanes];                      // [mr, nr]
+};
+
+template <class T>
+void RunBlock(const Contraction& contraction, const Tiling& tiling, const BlockOperands& operands,
+              Range m, Range n, float* memory) {
+  Block<T> block(contraction, tiling, operands);
+  if (memory != nullptr) {
+    return block.Run(m, n, memory, memory + tiling.kc * tiling.nb);
+  }
+  alignas(64) float b[Tiling::kStackB], c[Tiling::kStackC];
+  block.Run(m, n, b, c);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace convgrad
+HWY_AFTER_NAMESPACE();
+
+#endif  // per-target include guard

@@ -1,0 +1,32 @@
+// One block of a contraction, for one element type, on the instruction set of this CPU.
+#ifndef CONVGRAD_CPU_CONTRACT_H_
+#define CONVGRAD_CPU_CONTRACT_H_
+
+#include "cpu/contraction.h"
+#include "cpu/tiling.h"
+
+namespace convgrad {
+
+struct BlockOperands {
+  const void* g = nullptr;
+  const void* other = nullptr;  // w, or v where w is written
+  void* out = nullptr;
+  const void* bias = nullptr;
+  int64_t bias_stride = 1;
+  float beta = 0;
+};
+
+// Rows m and columns n of the result. memory: slot_floats floats, or null.
+using RunBlockFunction = void (*)(const Contraction& contraction, const Tiling& tiling,
+                                  const BlockOperands& operands, Range m, Range n, float* memory);
+
+void RunBlockF32(const Contraction& contraction, const Tiling& tiling,
+                 const BlockOperands& operands, Range m, Range n, float* memory);
+void RunBlockBF16(const Contraction& contraction, const Tiling& tiling,
+                  const BlockOperands& operands, Range m, Range n, float* memory);
+void RunBlockF16(const Contraction& contraction, const Tiling& tiling,
+                 const BlockOperands& operands, Range m, Range n, float* memory);
+
+}  // namespace convgrad
+
+#endif  // CONVGRAD_CPU_CONTRACT_H_

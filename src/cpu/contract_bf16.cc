@@ -1,0 +1,35 @@
+// The order of these lines is Highway's way to compile a file once per instruction set.
+// clang-format off
+#include "cpu/targets.h"
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "cpu/contract_bf16.cc"
+#include "hwy/foreach_target.h"
+#include "cpu/contract-inl.h"
+#include "hwy/highway.h"
+// clang-format on
+
+HWY_BEFORE_NAMESPACE();
+namespace convgrad {
+namespace HWY_NAMESPACE {
+
+void RunBlockBF16Here(const Contraction& contraction, const Tiling& tiling,
+                      const BlockOperands& operands, Range m, Range n, float* memory) {
+  RunBlock<BF16>(contraction, tiling, operands, m, n, memory);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace convgrad
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace convgrad {
+
+HWY_EXPORT(RunBlockBF16Here);
+
+void RunBlockBF16(const Contraction& contraction, const Tiling& tiling,
+                  const BlockOperands& operands, Range m, Range n, float* memory) {
+  HWY_DYNAMIC_DISPATCH(RunBlockBF16Here)(contraction, tiling, operands, m, n, memory);
+}
+
+}  // namespace convgrad
+#endif  // HWY_ONCE

@@ -1,0 +1,175 @@
+#include "cpu/contraction.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+namespace convgrad {
+namespace {
+
+// The phase of one axis of dgrad: in = phase + stride * pixel. Only every (stride / gcd)-th tap
+// meets these positions, and from one such tap to the next `out` moves by -(dilation / gcd).
+struct Phase {
+  GatherAxis axis;
+  int64_t tap_first = 0;
+  int64_t tap_stride = 1;
+};
+
+// The t in [0, modulus) with t * factor = value (mod modulus), for factor and modulus without a
+// common divisor: Euclid's algorithm.
+int64_t DivideModulo(int64_t value, int64_t factor, int64_t modulus) {
+  int64_t a = factor % modulus, b = modulus, x = 1, next = 0;
+  while (b != 0) {
+    const int64_t quotient = a / b;
+    a = std::exchange(b, a - quotient * b);
+    x = std::exchange(next, x - quotient * next);
+  }
+  const Int128 t = Int128{value % modulus} * x % modulus;
+  return static_cast<int64_t>(t < 0 ? t + modulus : t);
+}
+
+Phase MakePhase(const Axis& axis, int64_t phase) {
+  const int64_t gcd = std::gcd(axis.stride, axis.dilation);
+  Phase p;
+  p.axis = {.pixels = phase < axis.in ? (axis.in - 1 - phase) / axis.stride + 1 : 0,
+            .taps = 0,
+            .tap_step = -(axis.dilation / gcd),
+            .limit = axis.out};
+  if ((phase + axis.pad) % gcd != 0) return p;
+  // The first tap that is at a multiple of the stride from these positions.
+  p.tap_stride = axis.stride / gcd;
+  p.tap_first = DivideModulo((phase + axis.pad) / gcd, axis.dilation / gcd, p.tap_stride);
+  if (p.tap_first >= axis.taps) return p;
+  p.axis.taps = (axis.taps - 1 - p.tap_first) / p.tap_stride + 1;
+  p.axis.first = (phase + axis.pad - p.tap_first * axis.dilation) / axis.stride;
+  return p;
+}
+
+int64_t Phases(const Axis& axis) { return std::min(axis.stride, std::max<int64_t>(axis.in, 1)); }
+
+bool IsUnit(const GatherAxis& axis) { return axis.pixels == 1 && axis.taps == 1; }
+
+// One tap that reads every position in order: pixels are positions.
+bool IsPlain(const GatherAxis& axis) {
+  return axis.taps == 1 && axis.first == 0 && axis.pixel_step == 1 && axis.limit == axis.pixels;
+}
+
+// A 1x1 problem is a plain matrix product: one axis as long as all pixels, and, but where an image
+// is a unit of the sum, all images.
+void MergePlainAxes(Contraction& c) {
+  for (int a = 0; a + 1 < kAxes; ++a) {
+    GatherAxis &outer = c.axes[a], &inner = c.axes[a + 1];
+    if (IsUnit(outer) || !IsPlain(outer) || !IsPlain(inner)) continue;
+    if (inner.pixels > 1 &&
+        (c.g.at[a] != c.g.at[a + 1] * inner.pixels || c.v.at[a] != c.v.at[a + 1] * inner.pixels)) {
+      continue;
+    }
+    if (inner.pixels == 1) {
+      c.g.at[a + 1] = c.g.at[a];
+      c.v.at[a + 1] = c.v.at[a];
+    }
+    inner.pixels *= outer.pixels;
+    inner.limit = inner.pixels;
+    outer = GatherAxis{};
+  }
+  GatherAxis& last = c.axes[kAxes - 1];
+  if (c.sum_pixels || c.images == 1 || !IsPlain(last) || !IsUnit(c.axes[0]) ||
+      !IsPlain(c.axes[0]) || !IsUnit(c.axes[1]) || !IsPlain(c.axes[1])) {
+    return;
+  }
+  if (c.g.image != c.g.at[2] * last.pixels || c.v.image != c.v.at[2] * last.pixels) return;
+  last.pixels *= c.images;
+  last.limit = last.pixels;
+  c.images = 1;
+}
+
+// As even as they can be, and none longer than `most`.
+int64_t EvenBlock(int64_t extent, int64_t most) {
+  if (extent <= 0) return 1;
+  return CeilDiv(extent, CeilDiv(extent, most));
+}
+
+}  // namespace
+
+int64_t CountPhases(const Problem& p) {
+  if (p.pass != Pass::kDgrad) return 1;
+  return Phases(p.axes[0]) * Phases(p.axes[1]) * Phases(p.axes[2]);
+}
+
+Contraction MakeContraction(const Problem& p, int64_t group, int64_t phase) {
+  const bool dgrad = p.pass == Pass::kDgrad;
+  Contraction c;
+  c.sum_pixels = p.pass == Pass::kWgrad;
+  c.images = p.batch;
+  c.channels = dgrad ? p.co : p.ci;
+  c.o = dgrad ? p.ci : p.co;
+  const PixelStrides &g = dgrad ? p.y : p.x, &v = dgrad ? p.x : p.y;
+  c.g = {group * c.channels * g.c, g.n, g.c, 0, g.s};
+  c.v = {group * c.o * v.c, v.n, 0, v.c, v.s};
+  c.w = {group * p.w.g, 0, dgrad ? p.w.co : p.w.ci, dgrad ? p.w.ci : p.w.co, p.w.s};
+  for (int a = kAxes - 1; a >= 0; --a) {
+    const Axis& axis = p.axes[a];
+    if (!dgrad) {
+      c.axes[a] = {axis.out, axis.taps, -axis.pad, axis.stride, axis.dilation, axis.in};
+      continue;
+    }
+    const int64_t at = phase % Phases(axis);
+    phase /= Phases(axis);
+    const Phase of = MakePhase(axis, at);
+    c.axes[a] = of.axis;
+    c.v.first += at * v.s[a];
+    c.v.at[a] = of.axis.pixels > 1 ? axis.stride * v.s[a] : 0;
+    if (of.axis.taps > 0) c.w.first += of.tap_first * p.w.s[a];
+    c.w.at[a] = of.axis.taps > 1 ? of.tap_stride * p.w.s[a] : 0;
+  }
+  MergePlainAxes(c);
+  return c;
+}
+
+Contraction MakeLargestContraction(const Problem& p) {
+  Contraction c = MakeContraction(p, 0, 0);  // the first phase has the most pixels
+  if (p.pass != Pass::kDgrad) return c;
+  for (int a = 0; a < kAxes; ++a) {
+    const Axis& axis = p.axes[a];
+    c.axes[a].taps = CeilDiv(axis.taps, axis.stride / std::gcd(axis.stride, axis.dilation));
+  }
+  return c;
+}
+
+Contraction MakeBiasContraction(const Problem& p) {
+  const PixelStrides& v = p.bias.sums_x ? p.x : p.y;
+  Contraction c;
+  c.sum_pixels = true;
+  c.images = p.batch;
+  c.o = p.groups * (p.bias.sums_x ? p.ci : p.co);
+  c.v = {0, v.n, 0, v.c, v.s};
+  c.w.o = p.bias.stride;
+  for (int a = 0; a < kAxes; ++a) {
+    c.axes[a].pixels = p.bias.sums_x ? p.axes[a].in : p.axes[a].out;
+    c.axes[a].limit = c.axes[a].pixels;
+  }
+  return c;
+}
+
+Chunks MakeChunks(const Contraction& c) {
+  Chunks chunks;
+  if (c.sum_pixels) {
+    chunks.outer = c.images;
+    chunks.inner = c.pixels();
+    chunks.chained = chunks.inner < Chunks::kTinyImage;
+    chunks.inner_block = EvenBlock(chunks.inner, Chunks::kLongest);
+    if (chunks.chained && chunks.inner > 0) {
+      chunks.outer_block = std::clamp<int64_t>(
+          chunks.outer, 1, std::max<int64_t>(1, Chunks::kLongest / chunks.inner));
+    }
+  } else {
+    chunks.outer = c.channels;
+    chunks.inner = c.taps();
+    chunks.inner_block = EvenBlock(chunks.inner, Chunks::kLongest);
+    chunks.outer_block =
+        EvenBlock(chunks.outer, std::max<int64_t>(1, Chunks::kLongest / chunks.inner_block));
+  }
+  return chunks;
+}
+
+}  // namespace convgrad

@@ -1,0 +1,104 @@
+// The second translator: x, w, y -> the three matrices of a contraction. Step 6 of the story starts
+// here.
+//
+//   g  gathered: [pixel, (tap, channel)]   fprop, wgrad: x through its windows; dgrad: y
+//   w  weights:  [(tap, channel), o]
+//   v  values:   [pixel, o]                fprop, wgrad: y; dgrad: x, one stride phase of it
+//
+// fprop and dgrad write v = g * w and sum over (tap, channel); wgrad writes w = g^T * v and sums
+// over pixels. A strided dgrad is one dense contraction for each phase of the stride.
+#ifndef CONVGRAD_CPU_CONTRACTION_H_
+#define CONVGRAD_CPU_CONTRACTION_H_
+
+#include <array>
+#include <cstdint>
+
+#include "core/problem.h"
+
+namespace convgrad {
+
+// One axis of g: the position read for (pixel, tap) is first + pixel * pixel_step + tap * tap_step;
+// outside [0, limit) there is a zero.
+struct GatherAxis {
+  int64_t pixels = 1;
+  int64_t taps = 1;
+  int64_t first = 0;
+  int64_t pixel_step = 1;
+  int64_t tap_step = 1;
+  int64_t limit = 1;
+};
+
+// Strides of a matrix in elements, and where its first element is.
+struct Strides {
+  int64_t first = 0;
+  int64_t image = 0;                // g, v
+  int64_t channel = 0;              // g, w
+  int64_t o = 0;                    // w, v
+  std::array<int64_t, kAxes> at{};  // g: positions; v: pixels; w: taps
+};
+
+struct Contraction {
+  bool sum_pixels = false;  // wgrad
+  int64_t images = 1;
+  int64_t channels = 1;
+  int64_t o = 1;
+  std::array<GatherAxis, kAxes> axes;
+  Strides g, w, v;
+
+  int64_t taps() const { return axes[0].taps * axes[1].taps * axes[2].taps; }
+  int64_t pixels() const { return axes[0].pixels * axes[1].pixels * axes[2].pixels; }  // one image
+  // The side of the result that is not o.
+  int64_t rows() const { return sum_pixels ? taps() * channels : images * pixels(); }
+};
+
+// Stride phases of the problem: 1 but for dgrad.
+int64_t CountPhases(const Problem& problem);
+
+Contraction MakeContraction(const Problem& problem, int64_t group, int64_t phase);
+
+// As many pixels and as many taps as any phase has.
+Contraction MakeLargestContraction(const Problem& problem);
+
+// The bias gradient is a weight gradient too: of a gathered matrix that is one everywhere.
+Contraction MakeBiasContraction(const Problem& problem);
+
+// The order of a sum, part one: its chunks. A chunk is one chain of fused multiply-adds from zero;
+// chunks are added to the result in order. Nothing here depends on layout, threads, workspace or
+// CPU. See docs/numerics.md.
+//   fprop, dgrad: a block of channels, all its taps (or, for many taps, a range of them); in it,
+//   tap by tap, channel by channel wgrad: pixels of one image in order. Images of fewer than
+//   kTinyImage pixels are not worth a chunk each: there the chain runs on through all images
+struct Chunks {
+  static constexpr int64_t kLongest = 256;
+  static constexpr int64_t kTinyImage = 64;
+
+  // Channels and taps (fprop, dgrad) or images and pixels (wgrad), and how many of each a chunk
+  // has.
+  int64_t outer = 0, outer_block = 1;
+  int64_t inner = 0, inner_block = 1;
+  bool chained = false;  // a chunk continues the chain of the one before
+
+  int64_t inner_count() const { return CeilDiv(inner, inner_block); }
+  int64_t count() const { return CeilDiv(outer, outer_block) * inner_count(); }
+  int64_t longest() const { return outer_block * inner_block; }
+};
+
+Chunks MakeChunks(const Contraction& contraction);
+
+struct Chunk {
+  Range outer;
+  Range inner;
+
+  int64_t terms() const { return outer.size() * inner.size(); }
+};
+
+inline Chunk ChunkAt(const Chunks& chunks, int64_t i) {
+  const int64_t outer = i / chunks.inner_count() * chunks.outer_block;
+  const int64_t inner = i % chunks.inner_count() * chunks.inner_block;
+  return {{outer, std::min(outer + chunks.outer_block, chunks.outer)},
+          {inner, std::min(inner + chunks.inner_block, chunks.inner)}};
+}
+
+}  // namespace convgrad
+
+#endif  // CONVGRAD_CPU_CONTRACTION_H_

@@ -1,0 +1,133 @@
+#include "cpu/engine.h"
+
+#include <algorithm>
+
+#include "core/text.h"
+#include "cpu/contract.h"
+
+namespace convgrad {
+namespace {
+
+RunBlockFunction BlockFunctionOf(DataType type) {
+  return type == DataType::kBF16  ? RunBlockBF16
+         : type == DataType::kF16 ? RunBlockF16
+                                  : RunBlockF32;
+}
+
+// One or, for a value that is one everywhere, as many elements as are asked for.
+const void* OneOf(DataType type) {
+  static constexpr float kOne = 1.0f;
+  static constexpr uint16_t kBF16One = 0x3f80, kF16One = 0x3c00;
+  return type == DataType::kBF16  ? static_cast<const void*>(&kBF16One)
+         : type == DataType::kF16 ? static_cast<const void*>(&kF16One)
+                                  : static_cast<const void*>(&kOne);
+}
+
+const void* At(const void* base, DataType type, int64_t index) {
+  return base == nullptr ? nullptr : static_cast<const char*>(base) + index * SizeOf(type);
+}
+
+// The tasks of one kind: `copies` contractions (groups times phases), each cut into blocks.
+struct Tasks {
+  const Tiling& tiling;
+  int64_t m_blocks, n_blocks;
+
+  Tasks(const Tiling& t, const Contraction& largest) : tiling(t) {
+    const int64_t rows = largest.rows(), o = largest.o;
+    m_blocks = CeilDiv(t.o_is_n ? rows : o, t.mb);
+    n_blocks = CeilDiv(t.o_is_n ? o : rows, t.nb);
+  }
+  int64_t each() const { return m_blocks * n_blocks; }
+
+  void Run(int64_t i, const Contraction& c, const BlockOperands& operands, DataType type,
+           float* memory) const {
+    const int64_t rows = c.rows(), m = tiling.o_is_n ? rows : c.o, n = tiling.o_is_n ? c.o : rows;
+    const int64_t m0 = i / n_blocks * tiling.mb, n0 = i % n_blocks * tiling.nb;
+    if (m0 >= m || n0 >= n) return;  // a phase with fewer pixels than the first
+    BlockFunctionOf(type)(c, tiling, operands, {m0, std::min(m, m0 + tiling.mb)},
+                          {n0, std::min(n, n0 + tiling.nb)}, memory);
+  }
+};
+
+// Each slot's memory, on a cache line of its own.
+float* SlotMemory(const Tiling& tiling, void* workspace, int slot) {
+  if (tiling.slot_floats == 0) return nullptr;
+  const uintptr_t first = reinterpret_cast<uintptr_t>(workspace) +
+                          static_cast<uintptr_t>(slot * tiling.slot_floats) * sizeof(float);
+  return reinterpret_cast<float*>((first + 63) / 64 * 64);
+}
+
+int64_t Copies(const Problem& problem) { return problem.groups * CountPhases(problem); }
+
+}  // namespace
+
+Tiling TilingOf(const Problem& problem, int threads, int64_t limit) {
+  return MakeTiling(MakeLargestContraction(problem), Copies(problem), threads, limit,
+                    PickedVectorUnit());
+}
+
+void RunContractions(const Problem& p, const Operands& operands, float beta, const Team& team,
+                     void* workspace, int64_t workspace_bytes) {
+  const bool writes_w = p.pass == Pass::kWgrad, dgrad = p.pass == Pass::kDgrad;
+  const Contraction largest = MakeLargestContraction(p);
+  const Tiling tiling = TilingOf(p, team.threads, workspace_bytes);
+  const Tasks tasks(tiling, largest);
+  const int64_t phases = CountPhases(p);
+  BlockOperands all{.g = dgrad ? operands.y : operands.x,
+                    .other = writes_w ? operands.y : operands.w,
+                    .out = operands.out,
+                    .bias_stride = p.bias.stride,
+                    .beta = beta};
+  ForRanges(team, Copies(p) * tasks.each(), 1, [&](int slot, int64_t task, int64_t) {
+    const int64_t copy = task / tasks.each(), group = copy / phases;
+    const Contraction c = MakeContraction(p, group, copy % phases);
+    BlockOperands own = all;
+    if (p.bias.present && !writes_w) {
+      own.bias = At(operands.bias, p.type, group * c.o * p.bias.stride);
+    }
+    tasks.Run(task % tasks.each(), c, own, p.type, SlotMemory(tiling, workspace, slot));
+  });
+  if (!writes_w || !p.bias.present) return;
+  const Contraction c = MakeBiasContraction(p);
+  const Tiling bias_tiling = MakeTiling(c, 1, team.threads, 0, PickedVectorUnit());
+  const Tasks bias_tasks(bias_tiling, c);
+  const BlockOperands bias{.g = OneOf(p.type),
+                           .other = p.bias.sums_x ? operands.x : operands.y,
+                           .out = operands.bias_out,
+                           .beta = beta};
+  ForRanges(team, bias_tasks.each(), 1,
+            [&](int, int64_t task, int64_t) { bias_tasks.Run(task, c, bias, p.type, nullptr); });
+}
+
+std::string TilingText(const Problem& problem, int threads, int64_t limit) {
+  const Tiling t = TilingOf(problem, threads, limit);
+  const VectorUnit unit = PickedVectorUnit();
+  return Join(t.mr, "x", t.nr, " sums in registers, vectors along ",
+              t.o_is_n ? "channels" : "pixels", "; blocks of ", t.mb, "x", t.nb, ", chunks of ",
+              t.kc, " terms; ", unit.name);
+}
+
+double ContractionErrorBound(const Problem& problem) {
+  const Contraction c = MakeLargestContraction(problem);
+  const Chunks chunks = MakeChunks(c);
+  const double count = static_cast<double>(chunks.count());
+  const double longest =
+      c.sum_pixels ? static_cast<double>(chunks.longest())
+                   : std::min(static_cast<double>(Chunks::kLongest),
+                              static_cast<double>(c.channels) * static_cast<double>(c.taps()));
+  // Each term passes at most so many roundings: those of its chain, one for each chunk that is
+  // added after it, and those of beta and bias.
+  const double roundings = (chunks.chained ? longest * count : longest + count) + 3;
+  constexpr double kUnit = 0x1p-24;
+  return roundings * kUnit / (1 - roundings * kUnit);
+}
+
+double ExpectedSeconds(const Problem& problem, int threads) {
+  // 80 % of two (16 registers) or four (NEON) or two (AVX-512) multiply-adds per cycle at 2.6 GHz,
+  // and 10 GB/s for each thread.
+  const VectorUnit unit = PickedVectorUnit();
+  const double per_second = 2.6e9 * 0.8 * (unit.lanes <= 4 ? 16.0 : 2.0 * unit.lanes) * threads;
+  return std::max(CountMultiplyAdds(problem) / per_second, CountBytes(problem) / (10e9 * threads));
+}
+
+}  // namespace convgrad

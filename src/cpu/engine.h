@@ -1,0 +1,29 @@
+// The contraction engine, as the kernel table sees it. Steps 5 to 8 of the story. Knows problems,
+// not operations; never allocates, never fails.
+#ifndef CONVGRAD_CPU_ENGINE_H_
+#define CONVGRAD_CPU_ENGINE_H_
+
+#include <cstdint>
+#include <string>
+
+#include "core/parallel.h"
+#include "core/problem.h"
+#include "cpu/tiling.h"
+
+namespace convgrad {
+
+// The vector unit that was picked for this CPU.
+VectorUnit PickedVectorUnit();
+
+Tiling TilingOf(const Problem& problem, int threads, int64_t workspace_limit);
+std::string TilingText(const Problem& problem, int threads, int64_t workspace_limit);
+// docs/numerics.md derives it.
+double ContractionErrorBound(const Problem& problem);
+double ExpectedSeconds(const Problem& problem, int threads);
+
+void RunContractions(const Problem& problem, const Operands& operands, float beta, const Team& team,
+                     void* workspace, int64_t workspace_bytes);
+
+}  // namespace convgrad
+
+#endif  // CONVGRAD_CPU_ENGINE_H_

@@ -1,0 +1,189 @@
+// Packing: panels of a and b straight from the user's tensors. Absorbs layout, stride, dilation,
+// padding, tails and type; the micro-kernel sees [k, width] and nothing else. A panel is a sequence
+// of rectangles: a run of pixels along the last axis by a run of channels, seen through one tap.
+#if defined(CONVGRAD_CPU_PACK_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef CONVGRAD_CPU_PACK_INL_H_
+#undef CONVGRAD_CPU_PACK_INL_H_
+#else
+#define CONVGRAD_CPU_PACK_INL_H_
+#endif
+
+#include <algorithm>
+
+#include "cpu/contraction.h"
+#include "cpu/rect-inl.h"
+#include "hwy/highway.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace convgrad {
+namespace HWY_NAMESPACE {
+
+// A flat index over three axes, the last fastest.
+struct Walk3 {
+  int64_t at[kAxes];
+
+  Walk3(int64_t flat, int64_t extent1, int64_t extent2) {
+    at[2] = flat % extent2;
+    flat /= extent2;
+    at[1] = flat % extent1;
+    at[0] = flat / extent1;
+  }
+  // To the start of the next run along the last axis.
+  void NextRun(int64_t extent1) {
+    at[2] = 0;
+    if (++at[1] == extent1) {
+      at[1] = 0;
+      ++at[0];
+    }
+  }
+};
+
+// Calls run(image, first pixel, offset in the range, count) for runs along the last axis.
+template <class Run>
+HWY_INLINE void ForEachPixelRun(const Contraction& c, Range pixels, const Run& run) {
+  const int64_t pixels1 = c.axes[1].pixels, pixels2 = c.axes[2].pixels, image_pixels = c.pixels();
+  int64_t image = pixels.begin / image_pixels;
+  Walk3 pixel(pixels.begin % image_pixels, pixels1, pixels2);
+  for (int64_t done = 0; done < pixels.size();) {
+    const int64_t count = std::min(pixels.size() - done, pixels2 - pixel.at[2]);
+    run(image, pixel, done, count);
+    done += count;
+    pixel.NextRun(pixels1);
+    if (pixel.at[0] == c.axes[0].pixels) {
+      pixel.at[0] = 0;
+      ++image;
+    }
+  }
+}
+
+// What a run of pixels along the last axis reads through a tap: [begin, end) of the run are inside.
+struct TapView {
+  int64_t begin = 0, end = 0;
+  int64_t offset = 0;  // in g, of pixel 0 of the run
+};
+
+HWY_INLINE TapView ViewThroughTap(const Contraction& c, int64_t image, const Walk3& pixel,
+                                  int64_t count, const Walk3& tap) {
+  TapView view;
+  int64_t at[kAxes];
+  for (int a = 0; a < kAxes; ++a) {
+    const GatherAxis& axis = c.axes[a];
+    at[a] = axis.first + pixel.at[a] * axis.pixel_step + tap.at[a] * axis.tap_step;
+  }
+  if (at[0] < 0 || at[0] >= c.axes[0].limit || at[1] < 0 || at[1] >= c.axes[1].limit) return view;
+  const int64_t step = c.axes[2].pixel_step, limit = c.axes[2].limit;
+  if (at[2] >= 0 && at[2] + (count - 1) * step < limit) {  // the common case, without a division
+    view.end = count;
+  } else {
+    view.begin = at[2] >= 0 ? 0 : std::min(count, CeilDiv(-at[2], step));
+    view.end =
+        at[2] >= limit ? view.begin : std::clamp(CeilDiv(limit - at[2], step), view.begin, count);
+  }
+  view.offset =
+      c.g.first + image * c.g.image + at[0] * c.g.at[0] + at[1] * c.g.at[1] + at[2] * c.g.at[2];
+  return view;
+}
+
+// a or b of fprop and dgrad: [(tap, channel), pixel].
+template <class T>
+void PackPixels(const Contraction& c, const T* g, Range pixels, const Chunk& chunk, float* panel,
+                int64_t pitch) {
+  const Range channels = chunk.outer, taps = chunk.inner;
+  const int64_t pixel_stride = c.axes[2].pixel_step * c.g.at[2];
+  const int64_t taps1 = c.axes[1].taps, taps2 = c.axes[2].taps;
+  ForEachPixelRun(c, pixels, [&](int64_t image, const Walk3& pixel, int64_t done, int64_t count) {
+    Walk3 tap(taps.begin, taps1, taps2);
+    float* to = panel + done;
+    for (int64_t t = taps.begin; t < taps.end; ++t, to += channels.size() * pitch) {
+      const TapView view = ViewThroughTap(c, image, pixel, count, tap);
+      if (view.begin > 0) ZeroRect(to, pitch, view.begin, channels.size());
+      if (view.begin < view.end) {
+        const T* from =
+            g + (view.offset + view.begin * pixel_stride + channels.begin * c.g.channel);
+        PackRect(from, {view.end - view.begin, pixel_stride, channels.size(), c.g.channel},
+                 to + view.begin, pitch);
+      }
+      if (view.end < count) ZeroRect(to + view.end, pitch, count - view.end, channels.size());
+      if (++tap.at[2] == taps2) tap.NextRun(taps1);
+    }
+  });
+}
+
+// a or b of wgrad: [pixel, (tap, channel)]; pixels of all images of the chunk.
+template <class T>
+void PackTaps(const Contraction& c, const T* g, Range rows, const Chunk& chunk, float* panel,
+              int64_t pitch) {
+  const int64_t pixel_stride = c.axes[2].pixel_step * c.g.at[2];
+  for (int64_t done = 0; done < rows.size();) {
+    const int64_t row = rows.begin + done, channel = row % c.channels;
+    const int64_t width = std::min(rows.size() - done, c.channels - channel);
+    const Walk3 tap(row / c.channels, c.axes[1].taps, c.axes[2].taps);
+    float* to = panel + done;
+    for (int64_t i = chunk.outer.begin; i < chunk.outer.end; ++i) {
+      const Range pixels{i * c.pixels() + chunk.inner.begin, i * c.pixels() + chunk.inner.end};
+      ForEachPixelRun(c, pixels, [&](int64_t image, const Walk3& pixel, int64_t, int64_t count) {
+        const TapView view = ViewThroughTap(c, image, pixel, count, tap);
+        if (view.begin > 0) ZeroRect(to, pitch, width, view.begin);
+        if (view.begin < view.end) {
+          const T* from = g + (view.offset + view.begin * pixel_stride + channel * c.g.channel);
+          PackRect(from, {width, c.g.channel, view.end - view.begin, pixel_stride},
+                   to + view.begin * pitch, pitch);
+        }
+        if (view.end < count) ZeroRect(to + view.end * pitch, pitch, width, count - view.end);
+        to += count * pitch;
+      });
+    }
+    done += width;
+  }
+}
+
+// The other side of fprop and dgrad: [(tap, channel), o].
+template <class T>
+void PackWeights(const Contraction& c, const T* w, Range o, const Chunk& chunk, float* panel,
+                 int64_t pitch) {
+  const Range channels = chunk.outer, taps = chunk.inner;
+  const int64_t taps1 = c.axes[1].taps, taps2 = c.axes[2].taps;
+  const T* from = w + c.w.first + o.begin * c.w.o + channels.begin * c.w.channel;
+  Walk3 tap(taps.begin, taps1, taps2);
+  for (int64_t t = taps.begin; t < taps.end; ++t, panel += channels.size() * pitch) {
+    const int64_t at = tap.at[0] * c.w.at[0] + tap.at[1] * c.w.at[1] + tap.at[2] * c.w.at[2];
+    PackRect(from + at, {o.size(), c.w.o, channels.size(), c.w.channel}, panel, pitch);
+    if (++tap.at[2] == taps2) tap.NextRun(taps1);
+  }
+}
+
+// The other side of wgrad: [pixel, o].
+template <class T>
+void PackValues(const Contraction& c, const T* v, Range o, const Chunk& chunk, float* panel,
+                int64_t pitch) {
+  for (int64_t i = chunk.outer.begin; i < chunk.outer.end; ++i) {
+    const Range pixels{i * c.pixels() + chunk.inner.begin, i * c.pixels() + chunk.inner.end};
+    ForEachPixelRun(c, pixels, [&](int64_t image, const Walk3& pixel, int64_t, int64_t count) {
+      const T* from = v + c.v.first + image * c.v.image + pixel.at[0] * c.v.at[0] +
+                      pixel.at[1] * c.v.at[1] + pixel.at[2] * c.v.at[2] + o.begin * c.v.o;
+      PackRect(from, {o.size(), c.v.o, count, c.v.at[2]}, panel, pitch);
+      panel += count * pitch;
+    });
+  }
+}
+
+// One side of the contraction, `used` columns of it, the rest of the panel zero.
+template <class T>
+void PackPanel(const Contraction& c, bool o_side, const T* g, const T* other, Range side,
+               const Chunk& chunk, float* panel, int64_t pitch) {
+  if (side.size() < pitch) {
+    ZeroRect(panel + side.size(), pitch, pitch - side.size(), chunk.terms());
+  }
+  if (o_side) {
+    return c.sum_pixels ? PackValues(c, other, side, chunk, panel, pitch)
+                        : PackWeights(c, other, side, chunk, panel, pitch);
+  }
+  return c.sum_pixels ? PackTaps(c, g, side, chunk, panel, pitch)
+                      : PackPixels(c, g, side, chunk, panel, pitch);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace convgrad
+HWY_AFTER_NAMESPACE();
+
+#endif  // per-target include guard

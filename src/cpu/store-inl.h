@@ -1,0 +1,113 @@
+// The store: c to the user's tensor, with beta, bias, rounding and any strides. Step 8 of the
+// story.
+#if defined(CONVGRAD_CPU_STORE_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef CONVGRAD_CPU_STORE_INL_H_
+#undef CONVGRAD_CPU_STORE_INL_H_
+#else
+#define CONVGRAD_CPU_STORE_INL_H_
+#endif
+
+#include <cstdint>
+
+#include "core/numerics.h"
+#include "cpu/pack-inl.h"
+#include "cpu/tile-inl.h"
+#include "cpu/tiling.h"
+#include "hwy/highway.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace convgrad {
+namespace HWY_NAMESPACE {
+
+// One side of a block of c: where its rows or columns stand in the result. Offsets of both sides
+// add up.
+template <int kSize>
+struct Edge {
+  int64_t offsets[kSize];
+  float bias[kSize];  // only on the side of o
+};
+
+inline bool AreContiguous(const int64_t* offsets, int64_t count) {
+  for (int64_t i = 1; i < count; ++i) {
+    if (offsets[i] != offsets[i - 1] + 1) return false;
+  }
+  return true;
+}
+
+inline void FillRowOffsets(const Contraction& c, Range rows, int64_t* offsets) {
+  if (c.sum_pixels) {  // (tap, channel)
+    for (int64_t i = 0; i < rows.size(); ++i) {
+      const int64_t row = rows.begin + i;
+      const Walk3 tap(row / c.channels, c.axes[1].taps, c.axes[2].taps);
+      offsets[i] = c.w.first + row % c.channels * c.w.channel + tap.at[0] * c.w.at[0] +
+                   tap.at[1] * c.w.at[1] + tap.at[2] * c.w.at[2];
+    }
+    return;
+  }
+  ForEachPixelRun(c, rows, [&](int64_t image, const Walk3& pixel, int64_t done, int64_t count) {
+    const int64_t first = c.v.first + image * c.v.image + pixel.at[0] * c.v.at[0] +
+                          pixel.at[1] * c.v.at[1] + pixel.at[2] * c.v.at[2];
+    for (int64_t i = 0; i < count; ++i) offsets[done + i] = first + i * c.v.at[2];
+  });
+}
+
+template <class T, class Edge>
+void FillOEdge(const Contraction& c, Range o, const T* bias, int64_t bias_stride, Edge& edge) {
+  const int64_t stride = c.sum_pixels ? c.w.o : c.v.o;
+  for (int64_t i = 0; i < o.size(); ++i) {
+    edge.offsets[i] = (o.begin + i) * stride;
+    edge.bias[i] = bias == nullptr ? 0.0f : Widen(LoadAt<T>(bias, (o.begin + i) * bias_stride));
+  }
+}
+
+// The rows and columns of a tile that exist.
+struct TileEdges {
+  int64_t rows;
+  const int64_t* row_offsets;
+  const float* row_bias;  // null but on the side of o
+  int64_t columns;
+  const int64_t* column_offsets;
+  const float* column_bias;
+  bool contiguous;  // columns
+
+  int64_t offset(int64_t r, int64_t j) const { return row_offsets[r] + column_offsets[j]; }
+};
+
+template <class T>
+void LoadScaled(const TileEdges& at, const T* out, float beta, float* tile, int64_t width) {
+  for (int64_t r = 0; r < at.rows; ++r) {
+    for (int64_t j = 0; j < at.columns; ++j) {
+      tile[r * width + j] = beta * Widen(LoadAt<T>(out, at.offset(r, j)));
+    }
+  }
+}
+
+template <class T>
+void StoreTile(const TileEdges& at, const float* tile, int64_t width, T* out) {
+  for (int64_t r = 0; r < at.rows; ++r) {
+    const float* from = tile + r * width;
+    int64_t j = 0;
+    if constexpr (sizeof(T) == sizeof(float)) {
+      const D d;
+      const int64_t vectors = at.contiguous ? at.columns - at.columns % kLanes : 0;
+      for (float* to = out + at.offset(r, 0); j < vectors; j += kLanes) {
+        V value = hn::LoadU(d, from + j);
+        if (at.row_bias != nullptr) value = hn::Add(value, hn::Set(d, at.row_bias[r]));
+        if (at.column_bias != nullptr) value = hn::Add(value, hn::LoadU(d, at.column_bias + j));
+        hn::StoreU(value, d, to + j);
+      }
+    }
+    for (; j < at.columns; ++j) {
+      float value = from[j];
+      if (at.row_bias != nullptr) value += at.row_bias[r];
+      if (at.column_bias != nullptr) value += at.column_bias[j];
+      StoreAt(out, at.offset(r, j), Narrow<T>(value));
+    }
+  }
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace convgrad
+HWY_AFTER_NAMESPACE();
+
+#endif  // per-target include guard

@@ -1,0 +1,109 @@
+#include "cpu/tiling.h"
+
+#include <algorithm>
+#include <cmath>
+#include <span>
+
+namespace convgrad {
+namespace {
+
+struct Shape {
+  int mr, vectors;
+};
+
+// Tiles of 24 sums leave 8 of 32 registers for operands; of 12, 4 of 16. Fewer sums than 16 do not
+// hide the 4 cycles of a multiply-add on 4 units. The last is for sides of up to 4.
+constexpr Shape kShapes32[] = {{12, 2}, {8, 3}, {4, 6}};
+constexpr Shape kShapes16[] = {{6, 2}, {4, 3}, {2, 6}};
+
+int64_t RoundUp(int64_t value, int64_t multiple) { return CeilDiv(value, multiple) * multiple; }
+int64_t RoundDown(int64_t value, int64_t multiple) {
+  return std::max(value / multiple, int64_t{1}) * multiple;
+}
+
+// The share of multiply-adds of m x n, cut into tiles, that count.
+double Use(int64_t m, int64_t n, int mr, int nr) {
+  return static_cast<double>(m) / static_cast<double>(RoundUp(m, mr)) * static_cast<double>(n) /
+         static_cast<double>(RoundUp(n, nr));
+}
+
+// Memory of a task, in floats. A block of b stays in L2 while c and a stream past it.
+struct Budget {
+  int64_t b, c;
+};
+
+constexpr Budget kFull{128 << 10, 256 << 10};
+constexpr Budget kStack{Tiling::kStackB, Tiling::kStackC};
+
+// Cuts [0, extent) into `count` blocks, multiples of `unit`, as even as can be.
+int64_t EvenBlock(int64_t extent, int64_t count, int64_t unit) {
+  return RoundUp(CeilDiv(std::max<int64_t>(extent, 1), std::max<int64_t>(count, 1)), unit);
+}
+
+void ChooseBlocks(Tiling& t, int64_t m, int64_t n, int64_t copies, int threads,
+                  const Budget& budget) {
+  constexpr int64_t kMostRows = 1024;
+  const int64_t columns =
+      std::min<int64_t>(budget.b / std::max<int64_t>(t.kc, 1), Tiling::kMostColumns);
+  t.nb = EvenBlock(n, CeilDiv(n, RoundDown(columns, t.nr)), t.nr);
+  const int64_t rows =
+      t.keeps_c ? std::min(kMostRows, RoundDown(budget.c / t.nb, t.mr)) : kMostRows;
+  t.mb = EvenBlock(m, CeilDiv(m, rows), t.mr);
+  if (threads == 1) return;
+  // Four tasks for each thread even out what one of them loses; a task of fewer rows than
+  // kLeastRows loses more, in packing b for them.
+  constexpr int64_t kLeastRows = 96;
+  const int64_t wanted = CeilDiv(int64_t{4} * threads, copies * CeilDiv(n, t.nb));
+  if (CeilDiv(m, t.mb) < wanted) {
+    t.mb = std::max(EvenBlock(m, wanted, t.mr), std::min(t.mb, RoundUp(kLeastRows, t.mr)));
+  }
+  const int64_t tasks = copies * CeilDiv(n, t.nb) * CeilDiv(m, t.mb);
+  if (tasks >= threads) return;
+  // Too small for that: at least one task each, as long as there are tiles.
+  t.mb = EvenBlock(m, CeilDiv(threads, copies * CeilDiv(n, t.nb)), t.mr);
+  if (copies * CeilDiv(n, t.nb) * CeilDiv(m, t.mb) < threads) {
+    t.nb = EvenBlock(n, CeilDiv(threads, copies * CeilDiv(m, t.mb)), t.nr);
+  }
+}
+
+}  // namespace
+
+Tiling MakeTiling(const Contraction& c, int64_t copies, int threads, int64_t limit,
+                  const VectorUnit& unit) {
+  const Chunks chunks = MakeChunks(c);
+  Tiling t;
+  // Phases with fewer taps have other chunks, but none with more terms than there are.
+  t.kc = c.sum_pixels ? chunks.longest() : std::min(c.channels * c.taps(), Chunks::kLongest);
+  t.keeps_c = chunks.count() > 1;
+  // Vectors go along the side of the result that is contiguous; where both or none are, along o.
+  t.o_is_n = c.sum_pixels || c.v.o == 1 || c.v.at[kAxes - 1] != 1;
+  if (c.o <= 4 && unit.lanes > 2) t.o_is_n = false;
+  const int64_t m = t.o_is_n ? c.rows() : c.o, n = t.o_is_n ? c.o : c.rows();
+  double best = 0;
+  for (const Shape& shape : unit.registers >= 32 ? std::span(kShapes32) : std::span(kShapes16)) {
+    const int nr = shape.vectors * unit.lanes;
+    const double use = Use(m, n, shape.mr, nr);
+    if (use <= best * 1.02) continue;
+    best = use;
+    t.mr = shape.mr;
+    t.vectors = shape.vectors;
+    t.nr = nr;
+  }
+  copies = std::max<int64_t>(copies, 1);
+  const auto try_budget = [&](const Budget& budget) {
+    ChooseBlocks(t, m, n, copies, threads, budget);
+    t.slots = std::clamp<int64_t>(copies * CeilDiv(m, t.mb) * CeilDiv(n, t.nb), 1, threads);
+    t.slot_floats = Tiling::kAlign + t.kc * t.nb + (t.keeps_c ? t.mb * t.nb : 0);
+  };
+  Budget budget = kFull;
+  for (try_budget(budget); budget.b > kStack.b; try_budget(budget)) {
+    const bool stack_holds = t.kc * t.nb <= kStack.b && (!t.keeps_c || t.mb * t.nb <= kStack.c);
+    if (stack_holds) break;  // a small problem needs no workspace
+    if (limit < 0 || t.workspace_bytes() <= limit) return t;
+    budget = {budget.b / 2, budget.c / 2};
+  }
+  t.slot_floats = 0;
+  return t;
+}
+
+}  // namespace convgrad

@@ -1,0 +1,49 @@
+// Blocks of a contraction: which side is the vector side, the tile of registers, the block of one
+// task and its memory. Decides speed and workspace, never a result.
+#ifndef CONVGRAD_CPU_TILING_H_
+#define CONVGRAD_CPU_TILING_H_
+
+#include <cstdint>
+
+#include "cpu/contraction.h"
+
+namespace convgrad {
+
+// What a CPU offers for f32.
+struct VectorUnit {
+  const char* name = "";
+  int lanes = 4;       // of a vector
+  int registers = 32;  // of vectors
+};
+
+// c[m, n] = sum over k of a[k, m] * b[k, n]. o is n or m.
+struct Tiling {
+  // Without workspace, b and c of a task are on the stack: 64 and 32 KiB.
+  static constexpr int64_t kStackB = 16 << 10;
+  static constexpr int64_t kStackC = 8 << 10;
+  static constexpr int64_t kAlign = 16;      // floats of a cache line
+  static constexpr int kMostRows = 12;       // of a tile
+  static constexpr int kMostColumns = 1024;  // of a block
+
+  bool o_is_n = true;
+  int mr = 8;               // rows of a tile
+  int vectors = 3;          // columns of a tile, in vectors
+  int nr = 12;              // vectors * lanes
+  int64_t mb = 0;           // rows of a block, a multiple of mr
+  int64_t nb = 0;           // columns of a block, a multiple of nr
+  int64_t kc = 0;           // depth of a block: the longest chunk
+  bool keeps_c = false;     // c is kept between chunks
+  int64_t slots = 1;        // blocks that are worked on at a time
+  int64_t slot_floats = 0;  // workspace of each; 0: what fits on the stack
+
+  int64_t workspace_bytes() const { return slots * slot_floats * int64_t{sizeof(float)}; }
+};
+
+// For the largest phase of a group. `limit` in bytes, -1: none. Called again with the workspace
+// that came out as the limit, it gives the same tiling.
+Tiling MakeTiling(const Contraction& contraction, int64_t copies, int threads, int64_t limit,
+                  const VectorUnit& unit);
+
+}  // namespace convgrad
+
+#endif  // CONVGRAD_CPU_TILING_H_

@@ -1,0 +1,30 @@
+// The order of these lines is Highway's way to compile a file once per instruction set.
+// clang-format off
+#include "cpu/targets.h"
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "cpu/vector_unit.cc"
+#include "hwy/foreach_target.h"
+#include "cpu/engine.h"
+#include "cpu/tile-inl.h"
+#include "hwy/highway.h"
+// clang-format on
+
+HWY_BEFORE_NAMESPACE();
+namespace convgrad {
+namespace HWY_NAMESPACE {
+
+VectorUnit UnitHere() { return {hwy::TargetName(HWY_TARGET), kLanes, kRegisters}; }
+
+}  // namespace HWY_NAMESPACE
+}  // namespace convgrad
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace convgrad {
+
+HWY_EXPORT(UnitHere);
+
+VectorUnit PickedVectorUnit() { return HWY_DYNAMIC_DISPATCH(UnitHere)(); }
+
+}  // namespace convgrad
+#endif  // HWY_ONCE
