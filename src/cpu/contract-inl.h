@@ -36,6 +36,11 @@ class Block {
     n_ = n;
     b_ = b;
     FillEdge(n, t_.o_is_n, n_edge_);
+    for (int64_t j = 0; j < n.size(); j += t_.nr) {
+      contiguous_[j / t_.nr] =
+          AreContiguous(n_edge_.offsets + j, std::min<int64_t>(t_.nr, n.size() - j));
+    }
+    for (int r = 0; r < t_.mr; ++r) c_rows_[r] = int64_t{r} * t_.nr;
     const int64_t chunks = chunks_.count();
     if (!t_.keeps_c) c = tile_c_;
     if (chunks == 0) RunChunk(0, true, Chunk{}, c);  // an empty sum
@@ -71,11 +76,23 @@ class Block {
       for (int64_t j = 0; j < n_.size(); j += t_.nr) {
         const TileEdges at = EdgesAt(rows.size(), j);
         if (scales) LoadScaled(at, static_cast<const T*>(operands_.out), operands_.beta, c, t_.nr);
-        tile_(a_, b_ + j * terms, terms, c, index == 0 && !scales ? Join::kFirst : next);
-        if (last) StoreTile(at, c, t_.nr, static_cast<T*>(operands_.out));
+        const Join join = index == 0 && !scales ? Join::kFirst : next;
+        if (last && GoesStraightOut(at)) {
+          tile_(a_, b_ + j * terms, terms, c, join,
+                static_cast<float*>(operands_.out) + at.column_offsets[0], at.row_offsets);
+        } else {
+          tile_(a_, b_ + j * terms, terms, c, join, c, c_rows_);
+          if (last) StoreTile(at, c, t_.nr, static_cast<T*>(operands_.out));
+        }
         if (t_.keeps_c) c += int64_t{t_.mr} * t_.nr;
       }
     }
+  }
+
+  // A whole tile, of the result's type, whose rows are contiguous there.
+  bool GoesStraightOut(const TileEdges& at) const {
+    return sizeof(T) == sizeof(float) && at.contiguous && at.rows == t_.mr && at.columns == t_.nr &&
+           operands_.bias == nullptr;
   }
 
   TileEdges EdgesAt(int64_t rows, int64_t j) const {
@@ -87,7 +104,7 @@ class Block {
             .columns = columns,
             .column_offsets = n_edge_.offsets + j,
             .column_bias = bias && t_.o_is_n ? n_edge_.bias + j : nullptr,
-            .contiguous = AreContiguous(n_edge_.offsets + j, columns)};
+            .contiguous = contiguous_[j / t_.nr]};
   }
 
   const Contraction& c_;
@@ -99,6 +116,8 @@ class Block {
   float* b_ = nullptr;
   Edge<Tiling::kMostRows> m_edge_;
   Edge<Tiling::kMostColumns> n_edge_;
+  bool contiguous_[Tiling::kMostColumns / 2];  // panels of n
+  int64_t c_rows_[Tiling::kMostRows];
   alignas(64) float a_[Chunks::kLongest * Tiling::kMostRows];  // [kc, mr]
   alignas(64) float tile_c_[24 * kLanes];                      // [mr, nr]
 };

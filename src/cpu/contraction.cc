@@ -1,6 +1,7 @@
 #include "cpu/contraction.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <numeric>
 #include <utility>
 
@@ -123,6 +124,11 @@ Contraction MakeContraction(const Problem& p, int64_t group, int64_t phase) {
     c.w.at[a] = of.axis.taps > 1 ? of.tap_stride * p.w.s[a] : 0;
   }
   MergePlainAxes(c);
+  // Where taps are next to each other in memory, so should be the rows of a block: 48 is a multiple
+  // of every tile's rows.
+  const bool taps_inside = c.taps() > 1 && std::abs(c.w.at[2]) < std::abs(c.w.channel);
+  c.row_block =
+      std::clamp<int64_t>(taps_inside ? 48 : c.channels, 1, std::max<int64_t>(c.channels, 1));
   return c;
 }
 
@@ -166,8 +172,13 @@ Chunks MakeChunks(const Contraction& c) {
     chunks.outer = c.channels;
     chunks.inner = c.taps();
     chunks.inner_block = EvenBlock(chunks.inner, Chunks::kLongest);
-    chunks.outer_block =
-        EvenBlock(chunks.outer, std::max<int64_t>(1, Chunks::kLongest / chunks.inner_block));
+    const int64_t most = std::max<int64_t>(1, Chunks::kLongest / chunks.inner_block);
+    chunks.outer_block = EvenBlock(chunks.outer, most);
+    // Packing moves four channels at a time.
+    if (most >= 4) {
+      chunks.outer_block = std::min(CeilDiv(chunks.outer_block, 4) * 4, most / 4 * 4);
+    }
+    chunks.outer_block = std::clamp<int64_t>(chunks.outer, 1, chunks.outer_block);
   }
   return chunks;
 }

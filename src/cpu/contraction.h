@@ -10,6 +10,7 @@
 #ifndef CONVGRAD_CPU_CONTRACTION_H_
 #define CONVGRAD_CPU_CONTRACTION_H_
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 
@@ -45,11 +46,25 @@ struct Contraction {
   std::array<GatherAxis, kAxes> axes;
   Strides g, w, v;
 
+  // wgrad: rows of the result are blocks of so many channels; in a block, tap by tap.
+  int64_t row_block = 1;
+
   int64_t taps() const { return axes[0].taps * axes[1].taps * axes[2].taps; }
   int64_t pixels() const { return axes[0].pixels * axes[1].pixels * axes[2].pixels; }  // one image
   // The side of the result that is not o.
   int64_t rows() const { return sum_pixels ? taps() * channels : images * pixels(); }
 };
+
+// wgrad: where a row of the result is, and how many rows from it on have the same tap.
+struct RowPlace {
+  int64_t tap, channel, run;
+};
+
+inline RowPlace PlaceOfRow(const Contraction& c, int64_t row) {
+  const int64_t block_rows = c.row_block * c.taps(), first = row / block_rows * c.row_block;
+  const int64_t width = std::min(c.row_block, c.channels - first), at = row % block_rows;
+  return {at / width, first + at % width, width - at % width};
+}
 
 // Stride phases of the problem: 1 but for dgrad.
 int64_t CountPhases(const Problem& problem);
@@ -69,7 +84,7 @@ Contraction MakeBiasContraction(const Problem& problem);
 //   tap by tap, channel by channel wgrad: pixels of one image in order. Images of fewer than
 //   kTinyImage pixels are not worth a chunk each: there the chain runs on through all images
 struct Chunks {
-  static constexpr int64_t kLongest = 256;
+  static constexpr int64_t kLongest = 384;
   static constexpr int64_t kTinyImage = 64;
 
   // Channels and taps (fprop, dgrad) or images and pixels (wgrad), and how many of each a chunk

@@ -115,9 +115,9 @@ void PackTaps(const Contraction& c, const T* g, Range rows, const Chunk& chunk, 
               int64_t pitch) {
   const int64_t pixel_stride = c.axes[2].pixel_step * c.g.at[2];
   for (int64_t done = 0; done < rows.size();) {
-    const int64_t row = rows.begin + done, channel = row % c.channels;
-    const int64_t width = std::min(rows.size() - done, c.channels - channel);
-    const Walk3 tap(row / c.channels, c.axes[1].taps, c.axes[2].taps);
+    const RowPlace place = PlaceOfRow(c, rows.begin + done);
+    const int64_t width = std::min(rows.size() - done, place.run), channel = place.channel;
+    const Walk3 tap(place.tap, c.axes[1].taps, c.axes[2].taps);
     float* to = panel + done;
     for (int64_t i = chunk.outer.begin; i < chunk.outer.end; ++i) {
       const Range pixels{i * c.pixels() + chunk.inner.begin, i * c.pixels() + chunk.inner.end};

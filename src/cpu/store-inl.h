@@ -37,9 +37,9 @@ inline bool AreContiguous(const int64_t* offsets, int64_t count) {
 inline void FillRowOffsets(const Contraction& c, Range rows, int64_t* offsets) {
   if (c.sum_pixels) {  // (tap, channel)
     for (int64_t i = 0; i < rows.size(); ++i) {
-      const int64_t row = rows.begin + i;
-      const Walk3 tap(row / c.channels, c.axes[1].taps, c.axes[2].taps);
-      offsets[i] = c.w.first + row % c.channels * c.w.channel + tap.at[0] * c.w.at[0] +
+      const RowPlace place = PlaceOfRow(c, rows.begin + i);
+      const Walk3 tap(place.tap, c.axes[1].taps, c.axes[2].taps);
+      offsets[i] = c.w.first + place.channel * c.w.channel + tap.at[0] * c.w.at[0] +
                    tap.at[1] * c.w.at[1] + tap.at[2] * c.w.at[2];
     }
     return;

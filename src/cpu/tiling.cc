@@ -27,6 +27,19 @@ double Use(int64_t m, int64_t n, int mr, int nr) {
          static_cast<double>(RoundUp(n, nr));
 }
 
+void ChooseShape(Tiling& t, int64_t m, int64_t n, const VectorUnit& unit, int64_t most_columns) {
+  double best = 0;
+  for (const Shape& shape : unit.registers >= 32 ? std::span(kShapes32) : std::span(kShapes16)) {
+    const int nr = shape.vectors * unit.lanes;
+    const double use = Use(m, n, shape.mr, nr);
+    if (nr > most_columns || use <= best * 1.02) continue;
+    best = use;
+    t.mr = shape.mr;
+    t.vectors = shape.vectors;
+    t.nr = nr;
+  }
+}
+
 // Memory of a task, in floats. A block of b stays in L2 while c and a stream past it.
 struct Budget {
   int64_t b, c;
@@ -76,19 +89,10 @@ Tiling MakeTiling(const Contraction& c, int64_t copies, int threads, int64_t lim
   t.kc = c.sum_pixels ? chunks.longest() : std::min(c.channels * c.taps(), Chunks::kLongest);
   t.keeps_c = chunks.count() > 1;
   // Vectors go along the side of the result that is contiguous; where both or none are, along o.
-  t.o_is_n = c.sum_pixels || c.v.o == 1 || c.v.at[kAxes - 1] != 1;
+  t.o_is_n = c.sum_pixels ? c.w.o == 1 || c.w.channel != 1 : c.v.o == 1 || c.v.at[kAxes - 1] != 1;
   if (c.o <= 4 && unit.lanes > 2) t.o_is_n = false;
   const int64_t m = t.o_is_n ? c.rows() : c.o, n = t.o_is_n ? c.o : c.rows();
-  double best = 0;
-  for (const Shape& shape : unit.registers >= 32 ? std::span(kShapes32) : std::span(kShapes16)) {
-    const int nr = shape.vectors * unit.lanes;
-    const double use = Use(m, n, shape.mr, nr);
-    if (use <= best * 1.02) continue;
-    best = use;
-    t.mr = shape.mr;
-    t.vectors = shape.vectors;
-    t.nr = nr;
-  }
+  ChooseShape(t, m, n, unit, Tiling::kMostColumns);
   copies = std::max<int64_t>(copies, 1);
   const auto try_budget = [&](const Budget& budget) {
     ChooseBlocks(t, m, n, copies, threads, budget);
@@ -101,6 +105,10 @@ Tiling MakeTiling(const Contraction& c, int64_t copies, int threads, int64_t lim
     if (stack_holds) break;  // a small problem needs no workspace
     if (limit < 0 || t.workspace_bytes() <= limit) return t;
     budget = {budget.b / 2, budget.c / 2};
+  }
+  if (t.kc * t.nr > kStack.b) {
+    ChooseShape(t, m, n, unit, kStack.b / t.kc);
+    try_budget(kStack);
   }
   t.slot_floats = 0;
   return t;
