@@ -56,32 +56,33 @@ class Block {
     FillOEdge<T>(c_, range, static_cast<const T*>(operands_.bias), operands_.bias_stride, edge);
   }
 
-  void Pack(bool o_side, Range side, const Chunk& chunk, float* panel, int64_t pitch) const {
-    PackPanel<T>(c_, o_side, static_cast<const T*>(operands_.g),
-                 static_cast<const T*>(operands_.other), side, chunk, panel, pitch);
+  void Pack(bool o_side, Range side, const Chunk& chunk, float* to, int64_t width) const {
+    PackSide<T>(c_, o_side, static_cast<const T*>(operands_.g),
+                static_cast<const T*>(operands_.other), side, chunk, {to, width, chunk.terms()});
   }
 
   void RunChunk(int64_t index, bool last, const Chunk& chunk, float* c) {
     const int64_t terms = chunk.terms();
     const bool scales = index == 0 && operands_.beta != 0;
     const Join next = chunks_.chained ? Join::kChain : Join::kAdd;
-    for (int64_t j = 0; j < n_.size() && terms > 0; j += t_.nr) {
-      const Range columns{n_.begin + j, std::min(n_.begin + j + t_.nr, n_.end)};
-      Pack(t_.o_is_n, columns, chunk, b_ + j * terms, t_.nr);
-    }
+    if (terms > 0) Pack(t_.o_is_n, n_, chunk, b_, t_.nr);
+    const int64_t at_once = int64_t{Tiling::kPanelsAtOnce} * t_.mr;
     for (int64_t i = 0; i < m_.size(); i += t_.mr) {
       const Range rows{m_.begin + i, std::min(m_.begin + i + t_.mr, m_.end)};
-      if (terms > 0) Pack(!t_.o_is_n, rows, chunk, a_, t_.mr);
+      const float* a = a_ + i % at_once * terms;
+      if (terms > 0 && i % at_once == 0) {
+        Pack(!t_.o_is_n, {rows.begin, std::min(rows.begin + at_once, m_.end)}, chunk, a_, t_.mr);
+      }
       if (last || scales) FillEdge(rows, !t_.o_is_n, m_edge_);
       for (int64_t j = 0; j < n_.size(); j += t_.nr) {
         const TileEdges at = EdgesAt(rows.size(), j);
         if (scales) LoadScaled(at, static_cast<const T*>(operands_.out), operands_.beta, c, t_.nr);
         const Join join = index == 0 && !scales ? Join::kFirst : next;
         if (last && GoesStraightOut(at)) {
-          tile_(a_, b_ + j * terms, terms, c, join,
+          tile_(a, b_ + j * terms, terms, c, join,
                 static_cast<float*>(operands_.out) + at.column_offsets[0], at.row_offsets);
         } else {
-          tile_(a_, b_ + j * terms, terms, c, join, c, c_rows_);
+          tile_(a, b_ + j * terms, terms, c, join, c, c_rows_);
           if (last) StoreTile(at, c, t_.nr, static_cast<T*>(operands_.out));
         }
         if (t_.keeps_c) c += int64_t{t_.mr} * t_.nr;
@@ -118,8 +119,8 @@ class Block {
   Edge<Tiling::kMostColumns> n_edge_;
   bool contiguous_[Tiling::kMostColumns / 2];  // panels of n
   int64_t c_rows_[Tiling::kMostRows];
-  alignas(64) float a_[Chunks::kLongest * Tiling::kMostRows];  // [kc, mr]
-  alignas(64) float tile_c_[24 * kLanes];                      // [mr, nr]
+  alignas(64) float a_[Tiling::kPanelsAtOnce * Chunks::kLongest * Tiling::kMostRows];  // [kc, mr]
+  alignas(64) float tile_c_[24 * kLanes];                                              // [mr, nr]
 };
 
 template <class T>

@@ -84,26 +84,60 @@ HWY_INLINE TapView ViewThroughTap(const Contraction& c, int64_t image, const Wal
   return view;
 }
 
-// a or b of fprop and dgrad: [(tap, channel), pixel].
+// Rows of zeros, for pixels that a tap reads outside.
+inline constexpr float kZeros[Chunks::kLongest] = {};
+
+// a or b of fprop and dgrad: [(tap, channel), pixel]. Channels are contiguous: for each tap, a
+// pointer to the channels of each pixel, and to zeros where it reads outside.
 template <class T>
-void PackPixels(const Contraction& c, const T* g, Range pixels, const Chunk& chunk, float* panel,
-                int64_t pitch) {
+void PackPixelRows(const Contraction& c, const T* g, Range pixels, const Chunk& chunk,
+                   const Panels& panels) {
   const Range channels = chunk.outer, taps = chunk.inner;
   const int64_t pixel_stride = c.axes[2].pixel_step * c.g.at[2];
   const int64_t taps1 = c.axes[1].taps, taps2 = c.axes[2].taps;
+  constexpr int64_t kMost = 64;  // pixels at a time
+  const T* sources[kMost];
+  const int64_t at_once = kMost / panels.width * panels.width;
+  for (int64_t p = 0; p < pixels.size(); p += at_once) {
+    const Range some{pixels.begin + p, std::min(pixels.begin + p + at_once, pixels.end)};
+    const Panels to{panels.first + p * panels.terms, panels.width, panels.terms};
+    Walk3 tap(taps.begin, taps1, taps2);
+    for (int64_t t = taps.begin, k0 = 0; t < taps.end; ++t, k0 += channels.size()) {
+      ForEachPixelRun(c, some, [&](int64_t image, const Walk3& pixel, int64_t done, int64_t count) {
+        const TapView view = ViewThroughTap(c, image, pixel, count, tap);
+        const int64_t offset = view.offset + channels.begin;
+        const T** at = sources + done;
+        for (int64_t i = 0; i < view.begin; ++i) at[i] = reinterpret_cast<const T*>(kZeros);
+        for (int64_t i = view.begin; i < view.end; ++i) at[i] = g + (offset + i * pixel_stride);
+        for (int64_t i = view.end; i < count; ++i) at[i] = reinterpret_cast<const T*>(kZeros);
+      });
+      PackRows(sources, some.size(), channels.size(), to, k0);
+      if (++tap.at[2] == taps2) tap.NextRun(taps1);
+    }
+  }
+}
+
+template <class T>
+void PackPixels(const Contraction& c, const T* g, Range pixels, const Chunk& chunk,
+                const Panels& panels) {
+  if (c.g.channel == 1 && chunk.outer.size() >= 4 && panels.width <= 64) {
+    return PackPixelRows(c, g, pixels, chunk, panels);
+  }
+  const Range channels = chunk.outer, taps = chunk.inner;
+  const int64_t depth = channels.size(), pixel_stride = c.axes[2].pixel_step * c.g.at[2];
+  const int64_t taps1 = c.axes[1].taps, taps2 = c.axes[2].taps;
   ForEachPixelRun(c, pixels, [&](int64_t image, const Walk3& pixel, int64_t done, int64_t count) {
     Walk3 tap(taps.begin, taps1, taps2);
-    float* to = panel + done;
-    for (int64_t t = taps.begin; t < taps.end; ++t, to += channels.size() * pitch) {
+    for (int64_t t = taps.begin, k0 = 0; t < taps.end; ++t, k0 += depth) {
       const TapView view = ViewThroughTap(c, image, pixel, count, tap);
-      if (view.begin > 0) ZeroRect(to, pitch, view.begin, channels.size());
+      if (view.begin > 0) ZeroRect(panels, k0, done, view.begin, depth);
       if (view.begin < view.end) {
         const T* from =
             g + (view.offset + view.begin * pixel_stride + channels.begin * c.g.channel);
-        PackRect(from, {view.end - view.begin, pixel_stride, channels.size(), c.g.channel},
-                 to + view.begin, pitch);
+        PackRect(from, {view.end - view.begin, pixel_stride, depth, c.g.channel}, panels, k0,
+                 done + view.begin);
       }
-      if (view.end < count) ZeroRect(to + view.end, pitch, count - view.end, channels.size());
+      if (view.end < count) ZeroRect(panels, k0, done + view.end, count - view.end, depth);
       if (++tap.at[2] == taps2) tap.NextRun(taps1);
     }
   });
@@ -111,26 +145,26 @@ void PackPixels(const Contraction& c, const T* g, Range pixels, const Chunk& chu
 
 // a or b of wgrad: [pixel, (tap, channel)]; pixels of all images of the chunk.
 template <class T>
-void PackTaps(const Contraction& c, const T* g, Range rows, const Chunk& chunk, float* panel,
-              int64_t pitch) {
+void PackTaps(const Contraction& c, const T* g, Range rows, const Chunk& chunk,
+              const Panels& panels) {
   const int64_t pixel_stride = c.axes[2].pixel_step * c.g.at[2];
   for (int64_t done = 0; done < rows.size();) {
     const RowPlace place = PlaceOfRow(c, rows.begin + done);
     const int64_t width = std::min(rows.size() - done, place.run), channel = place.channel;
     const Walk3 tap(place.tap, c.axes[1].taps, c.axes[2].taps);
-    float* to = panel + done;
+    int64_t k0 = 0;
     for (int64_t i = chunk.outer.begin; i < chunk.outer.end; ++i) {
       const Range pixels{i * c.pixels() + chunk.inner.begin, i * c.pixels() + chunk.inner.end};
       ForEachPixelRun(c, pixels, [&](int64_t image, const Walk3& pixel, int64_t, int64_t count) {
         const TapView view = ViewThroughTap(c, image, pixel, count, tap);
-        if (view.begin > 0) ZeroRect(to, pitch, width, view.begin);
+        if (view.begin > 0) ZeroRect(panels, k0, done, width, view.begin);
         if (view.begin < view.end) {
           const T* from = g + (view.offset + view.begin * pixel_stride + channel * c.g.channel);
-          PackRect(from, {width, c.g.channel, view.end - view.begin, pixel_stride},
-                   to + view.begin * pitch, pitch);
+          PackRect(from, {width, c.g.channel, view.end - view.begin, pixel_stride}, panels,
+                   k0 + view.begin, done);
         }
-        if (view.end < count) ZeroRect(to + view.end * pitch, pitch, width, count - view.end);
-        to += count * pitch;
+        if (view.end < count) ZeroRect(panels, k0 + view.end, done, width, count - view.end);
+        k0 += count;
       });
     }
     done += width;
@@ -139,47 +173,56 @@ void PackTaps(const Contraction& c, const T* g, Range rows, const Chunk& chunk, 
 
 // The other side of fprop and dgrad: [(tap, channel), o].
 template <class T>
-void PackWeights(const Contraction& c, const T* w, Range o, const Chunk& chunk, float* panel,
-                 int64_t pitch) {
+void PackWeights(const Contraction& c, const T* w, Range o, const Chunk& chunk,
+                 const Panels& panels) {
   const Range channels = chunk.outer, taps = chunk.inner;
   const int64_t taps1 = c.axes[1].taps, taps2 = c.axes[2].taps;
-  const T* from = w + c.w.first + o.begin * c.w.o + channels.begin * c.w.channel;
+  const T* from = w + (c.w.first + o.begin * c.w.o + channels.begin * c.w.channel);
   Walk3 tap(taps.begin, taps1, taps2);
-  for (int64_t t = taps.begin; t < taps.end; ++t, panel += channels.size() * pitch) {
+  for (int64_t t = taps.begin, k0 = 0; t < taps.end; ++t, k0 += channels.size()) {
     const int64_t at = tap.at[0] * c.w.at[0] + tap.at[1] * c.w.at[1] + tap.at[2] * c.w.at[2];
-    PackRect(from + at, {o.size(), c.w.o, channels.size(), c.w.channel}, panel, pitch);
+    PackRect(from + at, {o.size(), c.w.o, channels.size(), c.w.channel}, panels, k0, 0);
     if (++tap.at[2] == taps2) tap.NextRun(taps1);
   }
 }
 
 // The other side of wgrad: [pixel, o].
 template <class T>
-void PackValues(const Contraction& c, const T* v, Range o, const Chunk& chunk, float* panel,
-                int64_t pitch) {
+void PackValues(const Contraction& c, const T* v, Range o, const Chunk& chunk,
+                const Panels& panels) {
+  const auto& axes = c.axes;
+  const bool one_run = c.v.at[1] == c.v.at[2] * axes[2].pixels &&
+                       (axes[0].pixels == 1 || c.v.at[0] == c.v.at[1] * axes[1].pixels);
+  int64_t k0 = 0;
   for (int64_t i = chunk.outer.begin; i < chunk.outer.end; ++i) {
+    const int64_t image_at = c.v.first + i * c.v.image + o.begin * c.v.o;
+    if (one_run) {
+      const T* from = v + (image_at + chunk.inner.begin * c.v.at[2]);
+      PackRect(from, {o.size(), c.v.o, chunk.inner.size(), c.v.at[2]}, panels, k0, 0);
+      k0 += chunk.inner.size();
+      continue;
+    }
     const Range pixels{i * c.pixels() + chunk.inner.begin, i * c.pixels() + chunk.inner.end};
-    ForEachPixelRun(c, pixels, [&](int64_t image, const Walk3& pixel, int64_t, int64_t count) {
-      const T* from = v + c.v.first + image * c.v.image + pixel.at[0] * c.v.at[0] +
-                      pixel.at[1] * c.v.at[1] + pixel.at[2] * c.v.at[2] + o.begin * c.v.o;
-      PackRect(from, {o.size(), c.v.o, count, c.v.at[2]}, panel, pitch);
-      panel += count * pitch;
+    ForEachPixelRun(c, pixels, [&](int64_t, const Walk3& pixel, int64_t, int64_t count) {
+      const T* from = v + (image_at + pixel.at[0] * c.v.at[0] + pixel.at[1] * c.v.at[1] +
+                           pixel.at[2] * c.v.at[2]);
+      PackRect(from, {o.size(), c.v.o, count, c.v.at[2]}, panels, k0, 0);
+      k0 += count;
     });
   }
 }
 
-// One side of the contraction, `used` columns of it, the rest of the panel zero.
+// A range of one side of the contraction; what is left of its last panel is zero.
 template <class T>
-void PackPanel(const Contraction& c, bool o_side, const T* g, const T* other, Range side,
-               const Chunk& chunk, float* panel, int64_t pitch) {
-  if (side.size() < pitch) {
-    ZeroRect(panel + side.size(), pitch, pitch - side.size(), chunk.terms());
-  }
+void PackSide(const Contraction& c, bool o_side, const T* g, const T* other, Range side,
+              const Chunk& chunk, const Panels& panels) {
+  const int64_t rest = CeilDiv(side.size(), panels.width) * panels.width - side.size();
+  if (rest > 0) ZeroRect(panels, 0, side.size(), rest, panels.terms);
   if (o_side) {
-    return c.sum_pixels ? PackValues(c, other, side, chunk, panel, pitch)
-                        : PackWeights(c, other, side, chunk, panel, pitch);
+    return c.sum_pixels ? PackValues(c, other, side, chunk, panels)
+                        : PackWeights(c, other, side, chunk, panels);
   }
-  return c.sum_pixels ? PackTaps(c, g, side, chunk, panel, pitch)
-                      : PackPixels(c, g, side, chunk, panel, pitch);
+  return c.sum_pixels ? PackTaps(c, g, side, chunk, panels) : PackPixels(c, g, side, chunk, panels);
 }
 
 }  // namespace HWY_NAMESPACE

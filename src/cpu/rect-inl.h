@@ -1,6 +1,5 @@
-// A rectangle of a strided tensor into a panel: panel[k, r] = source[r * row_stride + k *
-// k_stride], widened to f32. Everything that packing does to memory is here. Compiled once per
-// instruction set.
+// Rectangles of a strided tensor into panels, widened to f32. Everything that packing does to
+// memory is here. Compiled once per instruction set.
 #if defined(CONVGRAD_CPU_RECT_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef CONVGRAD_CPU_RECT_INL_H_
 #undef CONVGRAD_CPU_RECT_INL_H_
@@ -8,6 +7,7 @@
 #define CONVGRAD_CPU_RECT_INL_H_
 #endif
 
+#include <algorithm>
 #include <cstdint>
 
 #include "core/numerics.h"
@@ -18,28 +18,69 @@ namespace convgrad {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
+// Panels next to each other: element (k, r) is in panel r / width, at [k, r % width] of it.
+struct Panels {
+  float* first = nullptr;
+  int64_t width = 0;
+  int64_t terms = 0;  // k of a panel
+
+  float* At(int64_t k, int64_t r) const {
+    return first + r / width * (terms * width) + k * width + r % width;
+  }
+};
+
+// panels[k0 + k, r0 + r] = source[r * row_stride + k * k_stride].
 struct Rect {
   int64_t rows = 0, row_stride = 0;
   int64_t depth = 0, k_stride = 0;
 };
 
+// Calls piece(first row, rows, where it goes) for the part of the rows that lies in each panel.
+template <class Piece>
+HWY_INLINE void ForEachPiece(const Panels& panels, int64_t k0, int64_t r0, int64_t rows,
+                             const Piece& piece) {
+  for (int64_t r = 0; r < rows;) {
+    const int64_t count = std::min(rows - r, panels.width - (r0 + r) % panels.width);
+    piece(r, count, panels.At(k0, r0 + r));
+    r += count;
+  }
+}
+
+inline void ZeroRect(const Panels& panels, int64_t k0, int64_t r0, int64_t rows, int64_t depth) {
+  ForEachPiece(panels, k0, r0, rows, [&](int64_t, int64_t count, float* to) {
+    for (int64_t k = 0; k < depth; ++k, to += panels.width) {
+      for (int64_t r = 0; r < count; ++r) {
+        to[r] = 0.0f;
+        asm volatile("" ::: "memory");  // a few at a time: a call of memset costs more than they do
+      }
+    }
+  });
+}
+
 template <class T>
-void GatherRect(const T* source, const Rect& rect, float* HWY_RESTRICT panel, int64_t pitch) {
-  for (int64_t r = 0; r < rect.rows; ++r) {
+HWY_INLINE void GatherPiece(const T* source, const Rect& rect, int64_t rows, float* to,
+                            int64_t width) {
+  for (int64_t r = 0; r < rows; ++r) {
     for (int64_t k = 0; k < rect.depth; ++k) {
-      panel[k * pitch + r] = Widen(LoadAt<T>(source, r * rect.row_stride + k * rect.k_stride));
+      to[k * width + r] = Widen(LoadAt<T>(source, r * rect.row_stride + k * rect.k_stride));
     }
   }
 }
 
 template <class T>
-void PackRect(const T* source, const Rect& rect, float* HWY_RESTRICT panel, int64_t pitch) {
-  GatherRect(source, rect, panel, pitch);
+void PackRect(const T* source, const Rect& rect, const Panels& panels, int64_t k0, int64_t r0) {
+  ForEachPiece(panels, k0, r0, rect.rows, [&](int64_t r, int64_t count, float* to) {
+    GatherPiece(source + r * rect.row_stride, rect, count, to, panels.width);
+  });
 }
 
-inline void ZeroRect(float* HWY_RESTRICT panel, int64_t pitch, int64_t rows, int64_t depth) {
-  for (int64_t k = 0; k < depth; ++k) {
-    for (int64_t r = 0; r < rows; ++r) panel[k * pitch + r] = 0.0f;
+// Rows that are contiguous along k, any number of them, from anywhere.
+template <class T>
+void PackRows(const T* const* sources, int64_t rows, int64_t depth, const Panels& panels,
+              int64_t k0) {
+  for (int64_t r = 0; r < rows; ++r) {
+    float* to = panels.At(k0, r);
+    for (int64_t k = 0; k < depth; ++k) to[k * panels.width] = Widen(LoadAt<T>(sources[r], k));
   }
 }
 
@@ -48,41 +89,53 @@ inline void ZeroRect(float* HWY_RESTRICT panel, int64_t pitch, int64_t rows, int
 using D4 = hn::FixedTag<float, 4>;
 using V4 = hn::Vec<D4>;
 
-// Rows are contiguous: one copy per k.
-inline void CopyRows(const float* source, const Rect& rect, float* HWY_RESTRICT panel,
-                     int64_t pitch) {
+// Rows are contiguous: one copy per k. Reads whole cache lines where the rows go to several panels.
+inline void CopyRows(const float* source, const Rect& rect, const Panels& panels, int64_t k0,
+                     int64_t r0) {
   const D4 d;
-  for (int64_t k = 0; k < rect.depth; ++k) {
-    const float* from = source + k * rect.k_stride;
-    float* to = panel + k * pitch;
-    int64_t r = 0;
-    for (; r + 4 <= rect.rows; r += 4) hn::StoreU(hn::LoadU(d, from + r), d, to + r);
-    for (; r < rect.rows; ++r) to[r] = LoadAt<float>(from, r);
+  if (r0 % panels.width == 0 && panels.width % 4 == 0 && rect.rows % 4 == 0) {
+    const int64_t width = panels.width, panel_floats = panels.terms * width;
+    float* first = panels.At(k0, r0);
+    for (int64_t k = 0; k < rect.depth; ++k, source += rect.k_stride, first += width) {
+      float* to = first;
+      for (int64_t r = 0; r < rect.rows; r += width, to += panel_floats) {
+        const int64_t count = std::min(width, rect.rows - r);
+        for (int64_t i = 0; i < count; i += 4) {
+          hn::StoreU(hn::LoadU(d, source + r + i), d, to + i);
+        }
+      }
+    }
+    return;
   }
+  ForEachPiece(panels, k0, r0, rect.rows, [&](int64_t r, int64_t count, float* to) {
+    const float* from = source + r;
+    for (int64_t k = 0; k < rect.depth; ++k, from += rect.k_stride, to += panels.width) {
+      int64_t i = 0;
+      for (; i + 4 <= count; i += 4) hn::StoreU(hn::LoadU(d, from + i), d, to + i);
+      for (; i < count; ++i) to[i] = LoadAt<float>(from, i);
+    }
+  });
 }
 
-// k is contiguous: four rows by four k at a time, turned in registers.
-inline void TurnFourRows(const float* source, int64_t row_stride, int64_t depth,
-                         float* HWY_RESTRICT panel, int64_t pitch) {
+// Four rows, contiguous along k: four by four at a time, turned in registers.
+HWY_INLINE void TurnFourRows(const float* s0, const float* s1, const float* s2, const float* s3,
+                             int64_t depth, float* HWY_RESTRICT to, int64_t width) {
   const D4 d;
   const hn::Repartition<double, D4> dd;
-  const float *s0 = source, *s1 = s0 + row_stride, *s2 = s1 + row_stride, *s3 = s2 + row_stride;
   int64_t k = 0;
-  for (; k + 4 <= depth; k += 4) {
+  for (; k + 4 <= depth; k += 4, to += 4 * width) {
     const V4 a0 = hn::LoadU(d, s0 + k), a1 = hn::LoadU(d, s1 + k);
     const V4 a2 = hn::LoadU(d, s2 + k), a3 = hn::LoadU(d, s3 + k);
     const auto b0 = hn::BitCast(dd, hn::InterleaveLower(d, a0, a1));
     const auto b1 = hn::BitCast(dd, hn::InterleaveLower(d, a2, a3));
     const auto b2 = hn::BitCast(dd, hn::InterleaveUpper(d, a0, a1));
     const auto b3 = hn::BitCast(dd, hn::InterleaveUpper(d, a2, a3));
-    float* to = panel + k * pitch;
     hn::StoreU(hn::BitCast(d, hn::InterleaveLower(dd, b0, b1)), d, to);
-    hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(dd, b0, b1)), d, to + pitch);
-    hn::StoreU(hn::BitCast(d, hn::InterleaveLower(dd, b2, b3)), d, to + 2 * pitch);
-    hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(dd, b2, b3)), d, to + 3 * pitch);
+    hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(dd, b0, b1)), d, to + width);
+    hn::StoreU(hn::BitCast(d, hn::InterleaveLower(dd, b2, b3)), d, to + 2 * width);
+    hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(dd, b2, b3)), d, to + 3 * width);
   }
-  for (; k < depth; ++k) {
-    float* to = panel + k * pitch;
+  for (; k < depth; ++k, to += width) {
     to[0] = LoadAt<float>(s0, k);
     to[1] = LoadAt<float>(s1, k);
     to[2] = LoadAt<float>(s2, k);
@@ -91,18 +144,37 @@ inline void TurnFourRows(const float* source, int64_t row_stride, int64_t depth,
 }
 
 template <>
-inline void PackRect<float>(const float* source, const Rect& rect, float* HWY_RESTRICT panel,
-                            int64_t pitch) {
-  if (rect.row_stride == 1) return CopyRows(source, rect, panel, pitch);
-  if (rect.k_stride != 1) return GatherRect(source, rect, panel, pitch);
+inline void PackRows<float>(const float* const* sources, int64_t rows, int64_t depth,
+                            const Panels& panels, int64_t k0) {
   int64_t r = 0;
-  for (; r + 4 <= rect.rows; r += 4) {
-    TurnFourRows(source + r * rect.row_stride, rect.row_stride, rect.depth, panel + r, pitch);
+  if (panels.width % 4 == 0) {
+    for (; r + 4 <= rows; r += 4) {
+      TurnFourRows(sources[r], sources[r + 1], sources[r + 2], sources[r + 3], depth,
+                   panels.At(k0, r), panels.width);
+    }
   }
-  const Rect rest{rect.rows - r, rect.row_stride, rect.depth, rect.k_stride};
-  GatherRect(source + r * rect.row_stride, rest, panel + r, pitch);
+  for (; r < rows; ++r) {
+    float* to = panels.At(k0, r);
+    for (int64_t k = 0; k < depth; ++k) to[k * panels.width] = LoadAt<float>(sources[r], k);
+  }
 }
 
+template <>
+inline void PackRect<float>(const float* source, const Rect& rect, const Panels& panels, int64_t k0,
+                            int64_t r0) {
+  if (rect.row_stride == 1) return CopyRows(source, rect, panels, k0, r0);
+  ForEachPiece(panels, k0, r0, rect.rows, [&](int64_t r, int64_t count, float* to) {
+    const float* from = source + r * rect.row_stride;
+    const int64_t step = rect.row_stride;
+    if (rect.k_stride == 1) {
+      for (; count >= 4; count -= 4, from += 4 * step, to += 4) {
+        TurnFourRows(from, from + step, from + 2 * step, from + 3 * step, rect.depth, to,
+                     panels.width);
+      }
+    }
+    GatherPiece(from, rect, count, to, panels.width);
+  });
+}
 #endif  // HWY_TARGET != HWY_SCALAR
 
 }  // namespace HWY_NAMESPACE

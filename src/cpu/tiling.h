@@ -23,6 +23,7 @@ struct Tiling {
   static constexpr int64_t kStackC = 8 << 10;
   static constexpr int64_t kAlign = 16;      // floats of a cache line
   static constexpr int kMostRows = 12;       // of a tile
+  static constexpr int kPanelsAtOnce = 4;    // of a
   static constexpr int kMostColumns = 1024;  // of a block
 
   bool o_is_n = true;
