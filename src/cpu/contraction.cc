@@ -165,8 +165,8 @@ Chunks MakeChunks(const Contraction& c) {
     chunks.chained = chunks.inner < Chunks::kTinyImage;
     chunks.inner_block = EvenBlock(chunks.inner, Chunks::kLongest);
     if (chunks.chained && chunks.inner > 0) {
-      chunks.outer_block = std::clamp<int64_t>(
-          chunks.outer, 1, std::max<int64_t>(1, Chunks::kLongest / chunks.inner));
+      chunks.outer_block =
+          EvenBlock(chunks.outer, std::max<int64_t>(1, Chunks::kLongest / chunks.inner));
     }
   } else {
     chunks.outer = c.channels;

@@ -178,6 +178,12 @@ void PackWeights(const Contraction& c, const T* w, Range o, const Chunk& chunk,
   const Range channels = chunk.outer, taps = chunk.inner;
   const int64_t taps1 = c.axes[1].taps, taps2 = c.axes[2].taps;
   const T* from = w + (c.w.first + o.begin * c.w.o + channels.begin * c.w.channel);
+  // All taps of a kernel next to each other, as in OIX: read them together.
+  const bool dense_taps = c.w.at[2] == 1 && (taps1 == 1 || c.w.at[1] == taps2) &&
+                          (c.axes[0].taps == 1 || c.w.at[0] == taps1 * taps2);
+  if (dense_taps && taps.size() == c.taps() && taps.size() >= 4) {
+    return PackTapRect(from, {o.size(), c.w.o, channels.size(), c.w.channel, taps.size()}, panels);
+  }
   Walk3 tap(taps.begin, taps1, taps2);
   for (int64_t t = taps.begin, k0 = 0; t < taps.end; ++t, k0 += channels.size()) {
     const int64_t at = tap.at[0] * c.w.at[0] + tap.at[1] * c.w.at[1] + tap.at[2] * c.w.at[2];

@@ -67,6 +67,26 @@ HWY_INLINE void GatherPiece(const T* source, const Rect& rect, int64_t rows, flo
   }
 }
 
+// panels[t * channels + c, r] = source[r * row_stride + c * channel_stride + t]
+struct TapRect {
+  int64_t rows = 0, row_stride = 0;
+  int64_t channels = 0, channel_stride = 0;
+  int64_t taps = 0;
+};
+
+template <class T>
+void PackTapRect(const T* source, const TapRect& rect, const Panels& panels) {
+  for (int64_t r = 0; r < rect.rows; ++r) {
+    float* to = panels.At(0, r);
+    for (int64_t c = 0; c < rect.channels; ++c) {
+      for (int64_t t = 0; t < rect.taps; ++t) {
+        to[(t * rect.channels + c) * panels.width] =
+            Widen(LoadAt<T>(source, r * rect.row_stride + c * rect.channel_stride + t));
+      }
+    }
+  }
+}
+
 template <class T>
 void PackRect(const T* source, const Rect& rect, const Panels& panels, int64_t k0, int64_t r0) {
   ForEachPiece(panels, k0, r0, rect.rows, [&](int64_t r, int64_t count, float* to) {
@@ -89,27 +109,37 @@ void PackRows(const T* const* sources, int64_t rows, int64_t depth, const Panels
 using D4 = hn::FixedTag<float, 4>;
 using V4 = hn::Vec<D4>;
 
-// Rows are contiguous: one copy per k. Reads whole cache lines where the rows go to several panels.
-inline void CopyRows(const float* source, const Rect& rect, const Panels& panels, int64_t k0,
-                     int64_t r0) {
+// kVectors vectors of each k, where kVectors is a panel's width.
+template <int kVectors>
+void CopyWholePanels(const float* source, const Rect& rect, float* first, int64_t panel_floats) {
   const D4 d;
-  if (r0 % panels.width == 0 && panels.width % 4 == 0 && rect.rows % 4 == 0) {
-    const int64_t width = panels.width, panel_floats = panels.terms * width;
-    float* first = panels.At(k0, r0);
-    for (int64_t k = 0; k < rect.depth; ++k, source += rect.k_stride, first += width) {
-      float* to = first;
-      for (int64_t r = 0; r < rect.rows; r += width, to += panel_floats) {
-        const int64_t count = std::min(width, rect.rows - r);
-        for (int64_t i = 0; i < count; i += 4) {
-          hn::StoreU(hn::LoadU(d, source + r + i), d, to + i);
-        }
-      }
+  for (int64_t k = 0; k < rect.depth; ++k, source += rect.k_stride, first += 4 * kVectors) {
+    const float* from = source;
+    float* to = first;
+    for (int64_t r = 0; r < rect.rows; r += 4 * kVectors) {
+#pragma GCC unroll 6
+      for (int i = 0; i < kVectors; ++i) hn::StoreU(hn::LoadU(d, from + 4 * i), d, to + 4 * i);
+      from += 4 * kVectors;
+      to += panel_floats;
     }
-    return;
+  }
+}
+
+// Rows are contiguous: one copy per k. Reads whole cache lines where the rows go to several panels.
+inline void CopyRows(const float* source, Rect rect, const Panels& panels, int64_t k0, int64_t r0) {
+  const D4 d;
+  const int64_t width = panels.width, whole = rect.rows - rect.rows % width;
+  if (r0 % width == 0 && whole > 0 && (width == 8 || width == 12)) {
+    const Rect panels_of{whole, 1, rect.depth, rect.k_stride};
+    width == 8 ? CopyWholePanels<2>(source, panels_of, panels.At(k0, r0), panels.terms * width)
+               : CopyWholePanels<3>(source, panels_of, panels.At(k0, r0), panels.terms * width);
+    source += whole;
+    r0 += whole;
+    rect.rows -= whole;
   }
   ForEachPiece(panels, k0, r0, rect.rows, [&](int64_t r, int64_t count, float* to) {
     const float* from = source + r;
-    for (int64_t k = 0; k < rect.depth; ++k, from += rect.k_stride, to += panels.width) {
+    for (int64_t k = 0; k < rect.depth; ++k, from += rect.k_stride, to += width) {
       int64_t i = 0;
       for (; i + 4 <= count; i += 4) hn::StoreU(hn::LoadU(d, from + i), d, to + i);
       for (; i < count; ++i) to[i] = LoadAt<float>(from, i);
@@ -117,7 +147,8 @@ inline void CopyRows(const float* source, const Rect& rect, const Panels& panels
   });
 }
 
-// Four rows, contiguous along k: four by four at a time, turned in registers.
+// Four rows, contiguous along k: four by four at a time, turned in registers. `width` floats from
+// one k to the next.
 HWY_INLINE void TurnFourRows(const float* s0, const float* s1, const float* s2, const float* s3,
                              int64_t depth, float* HWY_RESTRICT to, int64_t width) {
   const D4 d;
@@ -146,16 +177,45 @@ HWY_INLINE void TurnFourRows(const float* s0, const float* s1, const float* s2, 
 template <>
 inline void PackRows<float>(const float* const* sources, int64_t rows, int64_t depth,
                             const Panels& panels, int64_t k0) {
-  int64_t r = 0;
-  if (panels.width % 4 == 0) {
-    for (; r + 4 <= rows; r += 4) {
-      TurnFourRows(sources[r], sources[r + 1], sources[r + 2], sources[r + 3], depth,
-                   panels.At(k0, r), panels.width);
+  const int64_t width = panels.width;
+  float* panel = panels.At(k0, 0);
+  for (int64_t p = 0; p < rows; p += width, panel += panels.terms * width, sources += width) {
+    const int64_t count = std::min(width, rows - p);
+    int64_t r = 0;
+    for (; r + 4 <= count; r += 4) {
+      TurnFourRows(sources[r], sources[r + 1], sources[r + 2], sources[r + 3], depth, panel + r,
+                   width);
+    }
+    for (; r < count; ++r) {
+      for (int64_t k = 0; k < depth; ++k) panel[k * width + r] = LoadAt<float>(sources[r], k);
     }
   }
-  for (; r < rows; ++r) {
-    float* to = panels.At(k0, r);
-    for (int64_t k = 0; k < depth; ++k) to[k * panels.width] = LoadAt<float>(sources[r], k);
+}
+
+template <>
+inline void PackTapRect<float>(const float* source, const TapRect& rect, const Panels& panels) {
+  const int64_t width = panels.width, step = rect.row_stride;
+  float* panel = panels.first;
+  for (int64_t p = 0; p < rect.rows; p += width, panel += panels.terms * width) {
+    const int64_t count = std::min(width, rect.rows - p);
+    for (int64_t r = 0; r < count; r += 4) {
+      const float* from = source + (p + r) * step;
+      if (r + 4 <= count) {
+        for (int64_t c = 0; c < rect.channels; ++c, from += rect.channel_stride) {
+          TurnFourRows(from, from + step, from + 2 * step, from + 3 * step, rect.taps,
+                       panel + c * width + r, rect.channels * width);
+        }
+        continue;
+      }
+      for (int64_t i = r; i < count; ++i, from += step) {
+        for (int64_t c = 0; c < rect.channels; ++c) {
+          for (int64_t t = 0; t < rect.taps; ++t) {
+            panel[(t * rect.channels + c) * width + i] =
+                LoadAt<float>(from, c * rect.channel_stride + t);
+          }
+        }
+      }
+    }
   }
 }
 

@@ -8,6 +8,7 @@
 #endif
 
 #include <cstdint>
+#include <cstdlib>
 
 #include "core/numerics.h"
 #include "cpu/pack-inl.h"
@@ -82,8 +83,27 @@ void LoadScaled(const TileEdges& at, const T* out, float beta, float* tile, int6
   }
 }
 
+// Rows inside columns: where neighbouring rows are nearer in memory than columns are, as in the
+// weights of wgrad, whose columns can be pages apart.
+template <class T>
+void StoreTileByColumns(const TileEdges& at, const float* tile, int64_t width, T* out) {
+  for (int64_t j = 0; j < at.columns; ++j) {
+    for (int64_t r = 0; r < at.rows; ++r) {
+      float value = tile[r * width + j];
+      if (at.row_bias != nullptr) value += at.row_bias[r];
+      if (at.column_bias != nullptr) value += at.column_bias[j];
+      StoreAt(out, at.offset(r, j), Narrow<T>(value));
+    }
+  }
+}
+
 template <class T>
 void StoreTile(const TileEdges& at, const float* tile, int64_t width, T* out) {
+  if (!at.contiguous && at.rows > 1 && at.columns > 1 &&
+      std::abs(at.row_offsets[1] - at.row_offsets[0]) <
+          std::abs(at.column_offsets[1] - at.column_offsets[0])) {
+    return StoreTileByColumns(at, tile, width, out);
+  }
   for (int64_t r = 0; r < at.rows; ++r) {
     const float* from = tile + r * width;
     int64_t j = 0;
