@@ -47,6 +47,7 @@ class Block {
     for (int64_t i = 0; i < chunks; ++i) {
       RunChunk(i, i + 1 == chunks, ChunkAt(chunks_, i), c);
     }
+    if (t_.stores_last) StoreBlock(c);
   }
 
  private:
@@ -78,14 +79,28 @@ class Block {
         const TileEdges at = EdgesAt(rows.size(), j);
         if (scales) LoadScaled(at, static_cast<const T*>(operands_.out), operands_.beta, c, t_.nr);
         const Join join = index == 0 && !scales ? Join::kFirst : next;
-        if (last && GoesStraightOut(at)) {
+        if (last && !t_.stores_last && GoesStraightOut(at)) {
           tile_(a, b_ + j * terms, terms, c, join,
                 static_cast<float*>(operands_.out) + at.column_offsets[0], at.row_offsets);
         } else {
           tile_(a, b_ + j * terms, terms, c, join, c, c_rows_);
-          if (last) StoreTile(at, c, t_.nr, static_cast<T*>(operands_.out));
+          if (last && !t_.stores_last) StoreTile(at, c, t_.nr, static_cast<T*>(operands_.out));
         }
         if (t_.keeps_c) c += int64_t{t_.mr} * t_.nr;
+      }
+    }
+  }
+
+  // Columns outside rows.
+  void StoreBlock(const float* c) {
+    const int64_t panels = CeilDiv(n_.size(), t_.nr), tile_floats = int64_t{t_.mr} * t_.nr;
+    FillEdge(m_, !t_.o_is_n, m_edge_);
+    for (int64_t j = 0; j < panels; ++j) {
+      const float* tile = c + j * tile_floats;
+      for (int64_t i = 0; i < m_.size(); i += t_.mr, tile += panels * tile_floats) {
+        TileEdges at = EdgesAt(std::min<int64_t>(t_.mr, m_.size() - i), j * t_.nr);
+        at.row_offsets += i;
+        StoreTile(at, tile, t_.nr, static_cast<T*>(operands_.out));
       }
     }
   }
@@ -115,7 +130,7 @@ class Block {
   const TileFunction tile_;
   Range m_, n_;
   float* b_ = nullptr;
-  Edge<Tiling::kMostRows> m_edge_;
+  Edge<Tiling::kMostColumns> m_edge_;  // of a panel; of the block, where it is stored last
   Edge<Tiling::kMostColumns> n_edge_;
   bool contiguous_[Tiling::kMostColumns / 2];  // panels of n
   int64_t c_rows_[Tiling::kMostRows];

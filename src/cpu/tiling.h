@@ -27,15 +27,16 @@ struct Tiling {
   static constexpr int kMostColumns = 1024;  // of a block
 
   bool o_is_n = true;
-  int mr = 8;               // rows of a tile
-  int vectors = 3;          // columns of a tile, in vectors
-  int nr = 12;              // vectors * lanes
-  int64_t mb = 0;           // rows of a block, a multiple of mr
-  int64_t nb = 0;           // columns of a block, a multiple of nr
-  int64_t kc = 0;           // depth of a block: the longest chunk
-  bool keeps_c = false;     // c is kept between chunks
-  int64_t slots = 1;        // blocks that are worked on at a time
-  int64_t slot_floats = 0;  // workspace of each; 0: what fits on the stack
+  int mr = 8;                // rows of a tile
+  int vectors = 3;           // columns of a tile, in vectors
+  int nr = 12;               // vectors * lanes
+  int64_t mb = 0;            // rows of a block, a multiple of mr
+  int64_t nb = 0;            // columns of a block, a multiple of nr
+  int64_t kc = 0;            // depth of a block: the longest chunk
+  bool stores_last = false;  // after all chunks, column panel by column panel
+  bool keeps_c = false;      // c is kept between chunks
+  int64_t slots = 1;         // blocks that are worked on at a time
+  int64_t slot_floats = 0;   // workspace of each; 0: what fits on the stack
 
   int64_t workspace_bytes() const { return slots * slot_floats * int64_t{sizeof(float)}; }
 };
