@@ -37,8 +37,8 @@ class Block {
     b_ = b;
     FillEdge(n, t_.o_is_n, n_edge_);
     for (int64_t j = 0; j < n.size(); j += t_.nr) {
-      contiguous_[j / t_.nr] =
-          AreContiguous(n_edge_.offsets + j, std::min<int64_t>(t_.nr, n.size() - j));
+      column_steps_[j / t_.nr] =
+          StepOf(n_edge_.offsets + j, std::min<int64_t>(t_.nr, n.size() - j));
     }
     for (int r = 0; r < t_.mr; ++r) c_rows_[r] = int64_t{r} * t_.nr;
     const int64_t chunks = chunks_.count();
@@ -107,8 +107,8 @@ class Block {
 
   // A whole tile, of the result's type, whose rows are contiguous there.
   bool GoesStraightOut(const TileEdges& at) const {
-    return sizeof(T) == sizeof(float) && at.contiguous && at.rows == t_.mr && at.columns == t_.nr &&
-           operands_.bias == nullptr;
+    return sizeof(T) == sizeof(float) && at.column_step == 1 && at.rows == t_.mr &&
+           at.columns == t_.nr && operands_.bias == nullptr;
   }
 
   TileEdges EdgesAt(int64_t rows, int64_t j) const {
@@ -120,7 +120,7 @@ class Block {
             .columns = columns,
             .column_offsets = n_edge_.offsets + j,
             .column_bias = bias && t_.o_is_n ? n_edge_.bias + j : nullptr,
-            .contiguous = contiguous_[j / t_.nr]};
+            .column_step = column_steps_[j / t_.nr]};
   }
 
   const Contraction& c_;
@@ -132,7 +132,7 @@ class Block {
   float* b_ = nullptr;
   Edge<Tiling::kMostColumns> m_edge_;  // of a panel; of the block, where it is stored last
   Edge<Tiling::kMostColumns> n_edge_;
-  bool contiguous_[Tiling::kMostColumns / 2];  // panels of n
+  int64_t column_steps_[Tiling::kMostColumns / 2];  // of panels of n
   int64_t c_rows_[Tiling::kMostRows];
   alignas(64) float a_[Tiling::kPanelsAtOnce * Chunks::kLongest * Tiling::kMostRows];  // [kc, mr]
   alignas(64) float tile_c_[24 * kLanes];                                              // [mr, nr]

@@ -84,7 +84,7 @@ Contraction MakeBiasContraction(const Problem& problem);
 //   tap by tap, channel by channel wgrad: pixels of one image in order. Images of fewer than
 //   kTinyImage pixels are not worth a chunk each: there the chain runs on through all images
 struct Chunks {
-  static constexpr int64_t kLongest = 384;
+  static constexpr int64_t kLongest = 432;
   static constexpr int64_t kTinyImage = 64;
 
   // Channels and taps (fprop, dgrad) or images and pixels (wgrad), and how many of each a chunk

@@ -181,7 +181,7 @@ void PackWeights(const Contraction& c, const T* w, Range o, const Chunk& chunk,
   // All taps of a kernel next to each other, as in OIX: read them together.
   const bool dense_taps = c.w.at[2] == 1 && (taps1 == 1 || c.w.at[1] == taps2) &&
                           (c.axes[0].taps == 1 || c.w.at[0] == taps1 * taps2);
-  if (dense_taps && taps.size() == c.taps() && taps.size() >= 4) {
+  if (dense_taps && taps.size() == c.taps() && taps.size() >= 2) {
     return PackTapRect(from, {o.size(), c.w.o, channels.size(), c.w.channel, taps.size()}, panels);
   }
   Walk3 tap(taps.begin, taps1, taps2);

@@ -109,6 +109,14 @@ void PackRows(const T* const* sources, int64_t rows, int64_t depth, const Panels
 using D4 = hn::FixedTag<float, 4>;
 using V4 = hn::Vec<D4>;
 
+// Elements 0, s, 2s and 3s from `at`, for a stride s of 1 or 2; with 2, one more is read.
+template <int kStride>
+HWY_INLINE V4 LoadFour(const float* at) {
+  const D4 d;
+  if constexpr (kStride == 1) return hn::LoadU(d, at);
+  return hn::ConcatEven(d, hn::LoadU(d, at + 4), hn::LoadU(d, at));
+}
+
 // kVectors vectors of each k, where kVectors is a panel's width.
 template <int kVectors>
 void CopyWholePanels(const float* source, const Rect& rect, float* first, int64_t panel_floats) {
@@ -125,11 +133,13 @@ void CopyWholePanels(const float* source, const Rect& rect, float* first, int64_
   }
 }
 
-// Rows are contiguous: one copy per k. Reads whole cache lines where the rows go to several panels.
-inline void CopyRows(const float* source, Rect rect, const Panels& panels, int64_t k0, int64_t r0) {
+// Rows are one or two elements apart: one copy per k. Reads whole cache lines where the rows go to
+// several panels.
+template <int kStride>
+void CopyRows(const float* source, Rect rect, const Panels& panels, int64_t k0, int64_t r0) {
   const D4 d;
   const int64_t width = panels.width, whole = rect.rows - rect.rows % width;
-  if (r0 % width == 0 && whole > 0 && (width == 8 || width == 12)) {
+  if (kStride == 1 && r0 % width == 0 && whole > 0 && (width == 8 || width == 12)) {
     const Rect panels_of{whole, 1, rect.depth, rect.k_stride};
     width == 8 ? CopyWholePanels<2>(source, panels_of, panels.At(k0, r0), panels.terms * width)
                : CopyWholePanels<3>(source, panels_of, panels.At(k0, r0), panels.terms * width);
@@ -138,39 +148,62 @@ inline void CopyRows(const float* source, Rect rect, const Panels& panels, int64
     rect.rows -= whole;
   }
   ForEachPiece(panels, k0, r0, rect.rows, [&](int64_t r, int64_t count, float* to) {
-    const float* from = source + r;
+    const float* from = source + r * kStride;
+    // The last row ends the tensor: no vector may read beyond it.
+    const int64_t vectors = kStride == 1 || r + count < rect.rows ? count : count - 1;
     for (int64_t k = 0; k < rect.depth; ++k, from += rect.k_stride, to += width) {
       int64_t i = 0;
-      for (; i + 4 <= count; i += 4) hn::StoreU(hn::LoadU(d, from + i), d, to + i);
-      for (; i < count; ++i) to[i] = LoadAt<float>(from, i);
+      for (; i + 4 <= vectors; i += 4) hn::StoreU(LoadFour<kStride>(from + i * kStride), d, to + i);
+      if (kStride == 1 && i < count && count >= 4) {  // the last four again
+        hn::StoreU(hn::LoadU(d, from + count - 4), d, to + count - 4);
+        continue;
+      }
+      for (; i < count; ++i) to[i] = LoadAt<float>(from, i * kStride);
     }
   });
 }
 
-// Four rows, contiguous along k: four by four at a time, turned in registers. `width` floats from
-// one k to the next.
+struct FourRows {
+  V4 k0, k1, k2, k3;
+};
+
+// Rows to columns.
+HWY_INLINE FourRows Turn(V4 a0, V4 a1, V4 a2, V4 a3) {
+  const D4 d;
+  const hn::Repartition<double, D4> dd;
+  const auto b0 = hn::BitCast(dd, hn::InterleaveLower(d, a0, a1));
+  const auto b1 = hn::BitCast(dd, hn::InterleaveLower(d, a2, a3));
+  const auto b2 = hn::BitCast(dd, hn::InterleaveUpper(d, a0, a1));
+  const auto b3 = hn::BitCast(dd, hn::InterleaveUpper(d, a2, a3));
+  return {hn::BitCast(d, hn::InterleaveLower(dd, b0, b1)),
+          hn::BitCast(d, hn::InterleaveUpper(dd, b0, b1)),
+          hn::BitCast(d, hn::InterleaveLower(dd, b2, b3)),
+          hn::BitCast(d, hn::InterleaveUpper(dd, b2, b3))};
+}
+
+// Four rows whose k are one or two elements apart: four by four at a time, turned in registers.
+// `width` floats from one k to the next.
+template <int kStride = 1>
 HWY_INLINE void TurnFourRows(const float* s0, const float* s1, const float* s2, const float* s3,
                              int64_t depth, float* HWY_RESTRICT to, int64_t width) {
   const D4 d;
-  const hn::Repartition<double, D4> dd;
   int64_t k = 0;
-  for (; k + 4 <= depth; k += 4, to += 4 * width) {
-    const V4 a0 = hn::LoadU(d, s0 + k), a1 = hn::LoadU(d, s1 + k);
-    const V4 a2 = hn::LoadU(d, s2 + k), a3 = hn::LoadU(d, s3 + k);
-    const auto b0 = hn::BitCast(dd, hn::InterleaveLower(d, a0, a1));
-    const auto b1 = hn::BitCast(dd, hn::InterleaveLower(d, a2, a3));
-    const auto b2 = hn::BitCast(dd, hn::InterleaveUpper(d, a0, a1));
-    const auto b3 = hn::BitCast(dd, hn::InterleaveUpper(d, a2, a3));
-    hn::StoreU(hn::BitCast(d, hn::InterleaveLower(dd, b0, b1)), d, to);
-    hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(dd, b0, b1)), d, to + width);
-    hn::StoreU(hn::BitCast(d, hn::InterleaveLower(dd, b2, b3)), d, to + 2 * width);
-    hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(dd, b2, b3)), d, to + 3 * width);
+  // With a stride of 2 the last vector would read one beyond the last element.
+  const int64_t vectors = kStride == 1 ? depth : depth - 1;
+  for (; k + 4 <= vectors; k += 4, to += 4 * width) {
+    const int64_t at = k * kStride;
+    const FourRows turned = Turn(LoadFour<kStride>(s0 + at), LoadFour<kStride>(s1 + at),
+                                 LoadFour<kStride>(s2 + at), LoadFour<kStride>(s3 + at));
+    hn::StoreU(turned.k0, d, to);
+    hn::StoreU(turned.k1, d, to + width);
+    hn::StoreU(turned.k2, d, to + 2 * width);
+    hn::StoreU(turned.k3, d, to + 3 * width);
   }
   for (; k < depth; ++k, to += width) {
-    to[0] = LoadAt<float>(s0, k);
-    to[1] = LoadAt<float>(s1, k);
-    to[2] = LoadAt<float>(s2, k);
-    to[3] = LoadAt<float>(s3, k);
+    to[0] = LoadAt<float>(s0, k * kStride);
+    to[1] = LoadAt<float>(s1, k * kStride);
+    to[2] = LoadAt<float>(s2, k * kStride);
+    to[3] = LoadAt<float>(s3, k * kStride);
   }
 }
 
@@ -192,27 +225,82 @@ inline void PackRows<float>(const float* const* sources, int64_t rows, int64_t d
   }
 }
 
+// Four rows whose channels and taps are one contiguous run.
+inline void TurnFourKernels(const float* source, int64_t step, const TapRect& rect, float* to,
+                            int64_t width) {
+  const D4 d;
+  const int64_t run = rect.channels * rect.taps, tap_floats = rect.channels * width;
+  int64_t tap = 0;
+  float* at = to;  // of (tap, channel)
+  const auto next = [&] {
+    float* const here = at;
+    at += tap_floats;
+    if (++tap == rect.taps) {
+      tap = 0;
+      to += width;
+      at = to;
+    }
+    return here;
+  };
+  int64_t e = 0;
+  for (; e + 4 <= run; e += 4) {
+    const float* from = source + e;
+    const FourRows turned = Turn(hn::LoadU(d, from), hn::LoadU(d, from + step),
+                                 hn::LoadU(d, from + 2 * step), hn::LoadU(d, from + 3 * step));
+    hn::StoreU(turned.k0, d, next());
+    hn::StoreU(turned.k1, d, next());
+    hn::StoreU(turned.k2, d, next());
+    hn::StoreU(turned.k3, d, next());
+  }
+  for (; e < run; ++e) {
+    float* const here = next();
+    for (int r = 0; r < 4; ++r) here[r] = LoadAt<float>(source, r * step + e);
+  }
+}
+
+// Four rows of two or three taps, one contiguous run.
+HWY_INLINE void TurnFourRuns(const float* source, int64_t taps, float* to, int64_t tap_floats) {
+  const D4 d;
+  V4 v0, v1, v2;
+  if (taps == 2) {
+    hn::LoadInterleaved2(d, source, v0, v1);
+  } else {
+    hn::LoadInterleaved3(d, source, v0, v1, v2);
+    hn::StoreU(v2, d, to + 2 * tap_floats);
+  }
+  hn::StoreU(v0, d, to);
+  hn::StoreU(v1, d, to + tap_floats);
+}
+
 template <>
 inline void PackTapRect<float>(const float* source, const TapRect& rect, const Panels& panels) {
-  const int64_t width = panels.width, step = rect.row_stride;
+  const int64_t width = panels.width, step = rect.row_stride, taps = rect.taps;
   float* panel = panels.first;
   for (int64_t p = 0; p < rect.rows; p += width, panel += panels.terms * width) {
     const int64_t count = std::min(width, rect.rows - p);
-    for (int64_t r = 0; r < count; r += 4) {
+    int64_t r = 0;
+    for (; r + 4 <= count; r += 4) {
       const float* from = source + (p + r) * step;
-      if (r + 4 <= count) {
-        for (int64_t c = 0; c < rect.channels; ++c, from += rect.channel_stride) {
-          TurnFourRows(from, from + step, from + 2 * step, from + 3 * step, rect.taps,
-                       panel + c * width + r, rect.channels * width);
-        }
+      if (rect.channel_stride == taps) {
+        TurnFourKernels(from, step, rect, panel + r, width);
         continue;
       }
-      for (int64_t i = r; i < count; ++i, from += step) {
-        for (int64_t c = 0; c < rect.channels; ++c) {
-          for (int64_t t = 0; t < rect.taps; ++t) {
-            panel[(t * rect.channels + c) * width + i] =
-                LoadAt<float>(from, c * rect.channel_stride + t);
-          }
+      for (int64_t c = 0; c < rect.channels; ++c, from += rect.channel_stride) {
+        float* to = panel + c * width + r;
+        if (step == taps && (taps == 2 || taps == 3)) {
+          TurnFourRuns(from, taps, to, rect.channels * width);
+        } else {
+          TurnFourRows(from, from + step, from + 2 * step, from + 3 * step, taps, to,
+                       rect.channels * width);
+        }
+      }
+    }
+    for (; r < count; ++r) {
+      const float* from = source + (p + r) * step;
+      for (int64_t c = 0; c < rect.channels; ++c) {
+        for (int64_t t = 0; t < taps; ++t) {
+          panel[(t * rect.channels + c) * width + r] =
+              LoadAt<float>(from, c * rect.channel_stride + t);
         }
       }
     }
@@ -222,17 +310,20 @@ inline void PackTapRect<float>(const float* source, const TapRect& rect, const P
 template <>
 inline void PackRect<float>(const float* source, const Rect& rect, const Panels& panels, int64_t k0,
                             int64_t r0) {
-  if (rect.row_stride == 1) return CopyRows(source, rect, panels, k0, r0);
+  if (rect.row_stride == 1) return CopyRows<1>(source, rect, panels, k0, r0);
+  if (rect.row_stride == 2) return CopyRows<2>(source, rect, panels, k0, r0);
   ForEachPiece(panels, k0, r0, rect.rows, [&](int64_t r, int64_t count, float* to) {
     const float* from = source + r * rect.row_stride;
-    const int64_t step = rect.row_stride;
-    if (rect.k_stride == 1) {
+    const int64_t step = rect.row_stride, width = panels.width;
+    if (rect.k_stride == 1 || rect.k_stride == 2) {
       for (; count >= 4; count -= 4, from += 4 * step, to += 4) {
-        TurnFourRows(from, from + step, from + 2 * step, from + 3 * step, rect.depth, to,
-                     panels.width);
+        rect.k_stride == 1 ? TurnFourRows<1>(from, from + step, from + 2 * step, from + 3 * step,
+                                             rect.depth, to, width)
+                           : TurnFourRows<2>(from, from + step, from + 2 * step, from + 3 * step,
+                                             rect.depth, to, width);
       }
     }
-    GatherPiece(from, rect, count, to, panels.width);
+    GatherPiece(from, rect, count, to, width);
   });
 }
 #endif  // HWY_TARGET != HWY_SCALAR

@@ -28,11 +28,13 @@ struct Edge {
   float bias[kSize];  // only on the side of o
 };
 
-inline bool AreContiguous(const int64_t* offsets, int64_t count) {
-  for (int64_t i = 1; i < count; ++i) {
-    if (offsets[i] != offsets[i - 1] + 1) return false;
+// The distance of neighbours; 0 where there is not one for all.
+inline int64_t StepOf(const int64_t* offsets, int64_t count) {
+  const int64_t step = count > 1 ? offsets[1] - offsets[0] : 1;
+  for (int64_t i = 2; i < count; ++i) {
+    if (offsets[i] != offsets[i - 1] + step) return 0;
   }
-  return true;
+  return step;
 }
 
 inline void FillRowOffsets(const Contraction& c, Range rows, int64_t* offsets) {
@@ -69,7 +71,7 @@ struct TileEdges {
   int64_t columns;
   const int64_t* column_offsets;
   const float* column_bias;
-  bool contiguous;  // columns
+  int64_t column_step;  // from StepOf
 
   int64_t offset(int64_t r, int64_t j) const { return row_offsets[r] + column_offsets[j]; }
 };
@@ -99,7 +101,7 @@ void StoreTileByColumns(const TileEdges& at, const float* tile, int64_t width, T
 
 template <class T>
 void StoreTile(const TileEdges& at, const float* tile, int64_t width, T* out) {
-  if (!at.contiguous && at.rows > 1 && at.columns > 1 &&
+  if (at.column_step != 1 && at.rows > 1 && at.columns > 1 &&
       std::abs(at.row_offsets[1] - at.row_offsets[0]) <
           std::abs(at.column_offsets[1] - at.column_offsets[0])) {
     return StoreTileByColumns(at, tile, width, out);
@@ -109,13 +111,17 @@ void StoreTile(const TileEdges& at, const float* tile, int64_t width, T* out) {
     int64_t j = 0;
     if constexpr (sizeof(T) == sizeof(float)) {
       const D d;
-      const int64_t vectors = at.contiguous ? at.columns - at.columns % kLanes : 0;
+      const int64_t vectors = at.column_step == 1 ? at.columns - at.columns % kLanes : 0;
       for (float* to = out + at.offset(r, 0); j < vectors; j += kLanes) {
         V value = hn::LoadU(d, from + j);
         if (at.row_bias != nullptr) value = hn::Add(value, hn::Set(d, at.row_bias[r]));
         if (at.column_bias != nullptr) value = hn::Add(value, hn::LoadU(d, at.column_bias + j));
         hn::StoreU(value, d, to + j);
       }
+    }
+    if (at.column_step != 0 && at.row_bias == nullptr && at.column_bias == nullptr) {
+      T* to = out + at.offset(r, 0);
+      for (; j < at.columns; ++j) StoreAt(to, j * at.column_step, Narrow<T>(from[j]));
     }
     for (; j < at.columns; ++j) {
       float value = from[j];

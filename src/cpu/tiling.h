@@ -18,8 +18,8 @@ struct VectorUnit {
 
 // c[m, n] = sum over k of a[k, m] * b[k, n]. o is n or m.
 struct Tiling {
-  // Without workspace, b and c of a task are on the stack: 80 and 32 KiB.
-  static constexpr int64_t kStackB = 20 << 10;
+  // Without workspace, b and c of a task are on the stack: 84 and 32 KiB.
+  static constexpr int64_t kStackB = 21 << 10;
   static constexpr int64_t kStackC = 8 << 10;
   static constexpr int64_t kAlign = 16;      // floats of a cache line
   static constexpr int kMostRows = 12;       // of a tile
