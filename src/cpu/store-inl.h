@@ -89,7 +89,13 @@ void LoadScaled(const TileEdges& at, const T* out, float beta, float* tile, int6
 // weights of wgrad, whose columns can be pages apart.
 template <class T>
 void StoreTileByColumns(const TileEdges& at, const float* tile, int64_t width, T* out) {
+  const int64_t step = StepOf(at.row_offsets, at.rows);
   for (int64_t j = 0; j < at.columns; ++j) {
+    if (step != 0 && at.row_bias == nullptr && at.column_bias == nullptr) {
+      T* to = out + at.offset(0, j);
+      for (int64_t r = 0; r < at.rows; ++r) StoreAt(to, r * step, Narrow<T>(tile[r * width + j]));
+      continue;
+    }
     for (int64_t r = 0; r < at.rows; ++r) {
       float value = tile[r * width + j];
       if (at.row_bias != nullptr) value += at.row_bias[r];

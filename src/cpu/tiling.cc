@@ -88,9 +88,8 @@ Tiling MakeTiling(const Contraction& c, int64_t copies, int threads, int64_t lim
   // Phases with fewer taps have other chunks, but none with more terms than there are.
   t.kc = c.sum_pixels ? chunks.longest() : std::min(c.channels * c.taps(), Chunks::kLongest);
   t.keeps_c = chunks.count() > 1;
-  // Vectors go along the side of the result whose neighbours are nearer in memory.
-  t.o_is_n = c.sum_pixels ? c.w.o == 1 || c.w.channel != 1
-                          : std::abs(c.v.o) <= std::abs(c.v.at[kAxes - 1]);
+  // Vectors go along the side of the result that is contiguous; where both or none are, along o.
+  t.o_is_n = c.sum_pixels ? c.w.o == 1 || c.w.channel != 1 : c.v.o == 1 || c.v.at[kAxes - 1] != 1;
   if (c.o <= 4 && unit.lanes > 2) t.o_is_n = false;
   // A line of OIX weights has several taps, which are rows far apart: written panel by panel of
   // columns, at the end, they meet in L1.
