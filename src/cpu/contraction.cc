@@ -46,6 +46,44 @@ Phase MakePhase(const Axis& axis, int64_t phase) {
   return p;
 }
 
+// One axis of dgrad, all phases: in = f + stride * pixel meets out = first + pixel - t through tap
+// f + pad - stride * (first - t).
+void SetPhaseColumns(const Axis& axis, int a, Contraction& c) {
+  const int64_t first = (axis.stride - 1 + axis.pad) / axis.stride;
+  const int64_t base = axis.pad - axis.stride * first;
+  c.axes[a] = {.pixels = axis.in / axis.stride,
+               .taps = (axis.taps - 1 - base) / axis.stride + 1,
+               .first = first,
+               .tap_step = -1,
+               .limit = axis.out};
+  c.columns.phases[a] = axis.stride;
+  c.columns.base[a] = base;
+  c.columns.stride[a] = axis.stride;
+  c.columns.v_step[a] = c.v.at[a];
+  c.columns.w_step[a] = c.w.at[a];
+  c.v.at[a] *= axis.stride;
+  c.w.at[a] *= axis.stride;
+  c.w.first += base * c.columns.w_step[a];
+}
+
+// Worth it where a phase alone has too few columns to pay for packing, and where phases are equally
+// long and few of their taps are missing: a missing one costs what another does.
+bool HasPhaseColumns(const Problem& p) {
+  constexpr int64_t kFewChannels = 8;
+  if (p.pass != Pass::kDgrad || p.ci > kFewChannels) return false;
+  double phases = 1, work = 1;
+  for (const Axis& axis : p.axes) {
+    if (axis.stride == 1) continue;
+    if (axis.dilation != 1 || axis.in == 0 || axis.in % axis.stride != 0) return false;
+    const int64_t first = (axis.stride - 1 + axis.pad) / axis.stride;
+    const int64_t taps = (axis.taps - 1 - axis.pad + axis.stride * first) / axis.stride + 1;
+    phases *= static_cast<double>(axis.stride);
+    work *= static_cast<double>(taps) * static_cast<double>(axis.stride) /
+            static_cast<double>(axis.taps);
+  }
+  return phases > 1 && phases <= 4096 && work <= 2;
+}
+
 int64_t Phases(const Axis& axis) { return std::min(axis.stride, std::max<int64_t>(axis.in, 1)); }
 
 bool IsUnit(const GatherAxis& axis) { return axis.pixels == 1 && axis.taps == 1; }
@@ -93,7 +131,7 @@ int64_t EvenBlock(int64_t extent, int64_t most) {
 }  // namespace
 
 int64_t CountPhases(const Problem& p) {
-  if (p.pass != Pass::kDgrad) return 1;
+  if (p.pass != Pass::kDgrad || HasPhaseColumns(p)) return 1;
   return Phases(p.axes[0]) * Phases(p.axes[1]) * Phases(p.axes[2]);
 }
 
@@ -108,8 +146,13 @@ Contraction MakeContraction(const Problem& p, int64_t group, int64_t phase) {
   c.g = {group * c.channels * g.c, g.n, g.c, 0, g.s};
   c.v = {group * c.o * v.c, v.n, 0, v.c, v.s};
   c.w = {group * p.w.g, 0, dgrad ? p.w.co : p.w.ci, dgrad ? p.w.ci : p.w.co, p.w.s};
+  const bool columns = HasPhaseColumns(p);
   for (int a = kAxes - 1; a >= 0; --a) {
     const Axis& axis = p.axes[a];
+    if (columns && axis.stride > 1) {
+      SetPhaseColumns(axis, a, c);
+      continue;
+    }
     if (!dgrad) {
       c.axes[a] = {axis.out, axis.taps, -axis.pad, axis.stride, axis.dilation, axis.in};
       continue;
@@ -123,7 +166,13 @@ Contraction MakeContraction(const Problem& p, int64_t group, int64_t phase) {
     if (of.axis.taps > 0) c.w.first += of.tap_first * p.w.s[a];
     c.w.at[a] = of.axis.taps > 1 ? of.tap_stride * p.w.s[a] : 0;
   }
-  MergePlainAxes(c);
+  if (columns) {
+    for (int a = 0; a < kAxes; ++a) c.columns.taps[a] = p.axes[a].taps;
+    c.columns.channels = c.o;
+    c.o *= c.columns.phases[0] * c.columns.phases[1] * c.columns.phases[2];
+  } else {
+    MergePlainAxes(c);
+  }
   // Where taps are next to each other in memory, so should be the rows of a block: 48 is a multiple
   // of every tile's rows.
   const bool taps_inside = c.taps() > 1 && std::abs(c.w.at[2]) < std::abs(c.w.channel);
@@ -134,7 +183,7 @@ Contraction MakeContraction(const Problem& p, int64_t group, int64_t phase) {
 
 Contraction MakeLargestContraction(const Problem& p) {
   Contraction c = MakeContraction(p, 0, 0);  // the first phase has the most pixels
-  if (p.pass != Pass::kDgrad) return c;
+  if (p.pass != Pass::kDgrad || c.columns.channels > 0) return c;
   for (int a = 0; a < kAxes; ++a) {
     const Axis& axis = p.axes[a];
     c.axes[a].taps = CeilDiv(axis.taps, axis.stride / std::gcd(axis.stride, axis.dilation));

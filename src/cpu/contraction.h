@@ -38,6 +38,18 @@ struct Strides {
   std::array<int64_t, kAxes> at{};  // g: positions; v: pixels; w: taps
 };
 
+// Phases of a strided dgrad with few channels as columns of one contraction, so that g is packed
+// once for all of them: column o of the result is (phase, channel). Along an axis, phase f meets
+// tap `base
+// + f + stride * t` of w through tap t of g, if that is one of the `taps` of w, and is written to
+// position f + stride * pixel.
+struct PhaseColumns {
+  int64_t channels = 0;  // of a phase; 0: o is no phase
+  std::array<int64_t, kAxes> phases{1, 1, 1};
+  std::array<int64_t, kAxes> base{}, stride{1, 1, 1}, taps{};
+  std::array<int64_t, kAxes> v_step{}, w_step{};  // from phase to phase
+};
+
 struct Contraction {
   bool sum_pixels = false;  // wgrad
   int64_t images = 1;
@@ -45,6 +57,7 @@ struct Contraction {
   int64_t o = 1;
   std::array<GatherAxis, kAxes> axes;
   Strides g, w, v;
+  PhaseColumns columns;
 
   // wgrad: rows of the result are blocks of so many channels; in a block, tap by tap.
   int64_t row_block = 1;
@@ -66,7 +79,7 @@ inline RowPlace PlaceOfRow(const Contraction& c, int64_t row) {
   return {at / width, first + at % width, width - at % width};
 }
 
-// Stride phases of the problem: 1 but for dgrad.
+// Stride phases of the problem, each a contraction of its own: 1 but for dgrad.
 int64_t CountPhases(const Problem& problem);
 
 Contraction MakeContraction(const Problem& problem, int64_t group, int64_t phase);

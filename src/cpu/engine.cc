@@ -83,7 +83,7 @@ void RunContractions(const Problem& p, const Operands& operands, float beta, con
     const Contraction c = MakeContraction(p, group, copy % phases);
     BlockOperands own = all;
     if (p.bias.present && !writes_w) {
-      own.bias = At(operands.bias, p.type, group * c.o * p.bias.stride);
+      own.bias = At(operands.bias, p.type, group * (dgrad ? p.ci : p.co) * p.bias.stride);
     }
     tasks.Run(task % tasks.each(), c, own, p.type, SlotMemory(tiling, workspace, slot));
   });

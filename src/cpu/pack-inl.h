@@ -171,12 +171,39 @@ void PackTaps(const Contraction& c, const T* g, Range rows, const Chunk& chunk,
   }
 }
 
+// As PackWeights, where o is (phase, channel). w is small: every element by itself.
+template <class T>
+void PackPhaseWeights(const Contraction& c, const T* w, Range o, const Chunk& chunk,
+                      const Panels& panels) {
+  const PhaseColumns& columns = c.columns;
+  const Range channels = chunk.outer, taps = chunk.inner;
+  for (int64_t r = 0; r < o.size(); ++r) {
+    const Walk3 phase((o.begin + r) / columns.channels, columns.phases[1], columns.phases[2]);
+    Walk3 tap(taps.begin, c.axes[1].taps, c.axes[2].taps);
+    float* to = panels.At(0, r);
+    for (int64_t t = taps.begin; t < taps.end; ++t) {
+      bool exists = true;
+      int64_t at = c.w.first + (o.begin + r) % columns.channels * c.w.o;
+      for (int a = 0; a < kAxes; ++a) {
+        const int64_t of_w = columns.base[a] + phase.at[a] + columns.stride[a] * tap.at[a];
+        exists = exists && of_w >= 0 && of_w < columns.taps[a];
+        at += phase.at[a] * columns.w_step[a] + tap.at[a] * c.w.at[a];
+      }
+      for (int64_t i = channels.begin; i < channels.end; ++i, to += panels.width) {
+        *to = exists ? Widen(LoadAt<T>(w, at + i * c.w.channel)) : 0.0f;
+      }
+      if (++tap.at[2] == c.axes[2].taps) tap.NextRun(c.axes[1].taps);
+    }
+  }
+}
+
 // The other side of fprop and dgrad: [(tap, channel), o].
 template <class T>
 void PackWeights(const Contraction& c, const T* w, Range o, const Chunk& chunk,
                  const Panels& panels) {
   const Range channels = chunk.outer, taps = chunk.inner;
   const int64_t taps1 = c.axes[1].taps, taps2 = c.axes[2].taps;
+  if (c.columns.channels > 0) return PackPhaseWeights(c, w, o, chunk, panels);
   const T* from = w + (c.w.first + o.begin * c.w.o + channels.begin * c.w.channel);
   // All taps of a kernel next to each other, as in OIX: read them together.
   const bool dense_taps = c.w.at[2] == 1 && (taps1 == 1 || c.w.at[1] == taps2) &&

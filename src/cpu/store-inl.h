@@ -57,9 +57,16 @@ inline void FillRowOffsets(const Contraction& c, Range rows, int64_t* offsets) {
 template <class T, class Edge>
 void FillOEdge(const Contraction& c, Range o, const T* bias, int64_t bias_stride, Edge& edge) {
   const int64_t stride = c.sum_pixels ? c.w.o : c.v.o;
+  const PhaseColumns& columns = c.columns;
   for (int64_t i = 0; i < o.size(); ++i) {
-    edge.offsets[i] = (o.begin + i) * stride;
-    edge.bias[i] = bias == nullptr ? 0.0f : Widen(LoadAt<T>(bias, (o.begin + i) * bias_stride));
+    int64_t channel = o.begin + i, offset = 0;
+    if (columns.channels > 0) {
+      const Walk3 phase(channel / columns.channels, columns.phases[1], columns.phases[2]);
+      for (int a = 0; a < kAxes; ++a) offset += phase.at[a] * columns.v_step[a];
+      channel %= columns.channels;
+    }
+    edge.offsets[i] = offset + channel * stride;
+    edge.bias[i] = bias == nullptr ? 0.0f : Widen(LoadAt<T>(bias, channel * bias_stride));
   }
 }
 
