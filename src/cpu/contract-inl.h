@@ -53,7 +53,7 @@ class Block {
  private:
   template <class Edge>
   void FillEdge(Range range, bool o_side, Edge& edge) const {
-    if (!o_side) return FillRowOffsets(c_, range, edge.offsets);
+    if (!o_side) return FillRowEdge(c_, range, edge);
     FillOEdge<T>(c_, range, static_cast<const T*>(operands_.bias), operands_.bias_stride, edge);
   }
 
@@ -107,8 +107,8 @@ class Block {
 
   // A whole tile, of the result's type, whose rows are contiguous there.
   bool GoesStraightOut(const TileEdges& at) const {
-    return sizeof(T) == sizeof(float) && at.column_step == 1 && at.rows == t_.mr &&
-           at.columns == t_.nr && operands_.bias == nullptr;
+    return sizeof(T) == sizeof(float) && at.column_step == 1 && at.column_ends == nullptr &&
+           at.rows == t_.mr && at.columns == t_.nr && operands_.bias == nullptr;
   }
 
   TileEdges EdgesAt(int64_t rows, int64_t j) const {
@@ -120,7 +120,9 @@ class Block {
             .columns = columns,
             .column_offsets = n_edge_.offsets + j,
             .column_bias = bias && t_.o_is_n ? n_edge_.bias + j : nullptr,
-            .column_step = column_steps_[j / t_.nr]};
+            .column_step = column_steps_[j / t_.nr],
+            .row_ends = m_edge_.ends,
+            .column_ends = c_.columns.channels > 0 ? n_edge_.ends + j : nullptr};
   }
 
   const Contraction& c_;

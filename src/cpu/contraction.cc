@@ -51,12 +51,13 @@ Phase MakePhase(const Axis& axis, int64_t phase) {
 void SetPhaseColumns(const Axis& axis, int a, Contraction& c) {
   const int64_t first = (axis.stride - 1 + axis.pad) / axis.stride;
   const int64_t base = axis.pad - axis.stride * first;
-  c.axes[a] = {.pixels = axis.in / axis.stride,
+  c.axes[a] = {.pixels = CeilDiv(axis.in, axis.stride),
                .taps = (axis.taps - 1 - base) / axis.stride + 1,
                .first = first,
                .tap_step = -1,
                .limit = axis.out};
   c.columns.phases[a] = axis.stride;
+  c.columns.last[a] = axis.in - (c.axes[a].pixels - 1) * axis.stride;
   c.columns.base[a] = base;
   c.columns.stride[a] = axis.stride;
   c.columns.v_step[a] = c.v.at[a];
@@ -66,15 +67,15 @@ void SetPhaseColumns(const Axis& axis, int a, Contraction& c) {
   c.w.first += base * c.columns.w_step[a];
 }
 
-// Worth it where a phase alone has too few columns to pay for packing, and where phases are equally
-// long and few of their taps are missing: a missing one costs what another does.
+// Worth it where a phase alone has too few columns to pay for packing, and where few taps of the
+// phases are missing: a missing one costs what another does.
 bool HasPhaseColumns(const Problem& p) {
   constexpr int64_t kFewChannels = 8;
   if (p.pass != Pass::kDgrad || p.ci > kFewChannels) return false;
   double phases = 1, work = 1;
   for (const Axis& axis : p.axes) {
     if (axis.stride == 1) continue;
-    if (axis.dilation != 1 || axis.in == 0 || axis.in % axis.stride != 0) return false;
+    if (axis.dilation != 1 || axis.in < axis.stride) return false;
     const int64_t first = (axis.stride - 1 + axis.pad) / axis.stride;
     const int64_t taps = (axis.taps - 1 - axis.pad + axis.stride * first) / axis.stride + 1;
     phases *= static_cast<double>(axis.stride);

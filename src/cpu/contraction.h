@@ -48,6 +48,7 @@ struct PhaseColumns {
   std::array<int64_t, kAxes> phases{1, 1, 1};
   std::array<int64_t, kAxes> base{}, stride{1, 1, 1}, taps{};
   std::array<int64_t, kAxes> v_step{}, w_step{};  // from phase to phase
+  std::array<int64_t, kAxes> last{1, 1, 1};       // phases that the last pixel has
 };
 
 struct Contraction {

@@ -26,6 +26,9 @@ template <int kSize>
 struct Edge {
   int64_t offsets[kSize];
   float bias[kSize];  // only on the side of o
+  // Of phases as columns: the axes along which a pixel is the last one, and those along which the
+  // last pixel has no such phase. What both have in common is not there.
+  uint8_t ends[kSize];
 };
 
 // The distance of neighbours; 0 where there is not one for all.
@@ -37,7 +40,9 @@ inline int64_t StepOf(const int64_t* offsets, int64_t count) {
   return step;
 }
 
-inline void FillRowOffsets(const Contraction& c, Range rows, int64_t* offsets) {
+template <class Edge>
+void FillRowEdge(const Contraction& c, Range rows, Edge& edge) {
+  int64_t* const offsets = edge.offsets;
   if (c.sum_pixels) {  // (tap, channel)
     for (int64_t i = 0; i < rows.size(); ++i) {
       const RowPlace place = PlaceOfRow(c, rows.begin + i);
@@ -50,7 +55,13 @@ inline void FillRowOffsets(const Contraction& c, Range rows, int64_t* offsets) {
   ForEachPixelRun(c, rows, [&](int64_t image, const Walk3& pixel, int64_t done, int64_t count) {
     const int64_t first = c.v.first + image * c.v.image + pixel.at[0] * c.v.at[0] +
                           pixel.at[1] * c.v.at[1] + pixel.at[2] * c.v.at[2];
-    for (int64_t i = 0; i < count; ++i) offsets[done + i] = first + i * c.v.at[2];
+    const bool last0 = pixel.at[0] + 1 == c.axes[0].pixels;
+    const bool last1 = pixel.at[1] + 1 == c.axes[1].pixels;
+    for (int64_t i = 0; i < count; ++i) {
+      const bool last2 = pixel.at[2] + i + 1 == c.axes[2].pixels;
+      offsets[done + i] = first + i * c.v.at[2];
+      edge.ends[done + i] = static_cast<uint8_t>(last0 | last1 << 1 | last2 << 2);
+    }
   });
 }
 
@@ -60,9 +71,13 @@ void FillOEdge(const Contraction& c, Range o, const T* bias, int64_t bias_stride
   const PhaseColumns& columns = c.columns;
   for (int64_t i = 0; i < o.size(); ++i) {
     int64_t channel = o.begin + i, offset = 0;
+    edge.ends[i] = 0;
     if (columns.channels > 0) {
       const Walk3 phase(channel / columns.channels, columns.phases[1], columns.phases[2]);
-      for (int a = 0; a < kAxes; ++a) offset += phase.at[a] * columns.v_step[a];
+      for (int a = 0; a < kAxes; ++a) {
+        offset += phase.at[a] * columns.v_step[a];
+        edge.ends[i] |= static_cast<uint8_t>((phase.at[a] >= columns.last[a]) << a);
+      }
       channel %= columns.channels;
     }
     edge.offsets[i] = offset + channel * stride;
@@ -79,6 +94,12 @@ struct TileEdges {
   const int64_t* column_offsets;
   const float* column_bias;
   int64_t column_step;  // from StepOf
+  const uint8_t* row_ends;
+  const uint8_t* column_ends;  // null: everything exists
+
+  bool exists(int64_t r, int64_t j) const {
+    return column_ends == nullptr || (row_ends[r] & column_ends[j]) == 0;
+  }
 
   int64_t offset(int64_t r, int64_t j) const { return row_offsets[r] + column_offsets[j]; }
 };
@@ -87,6 +108,7 @@ template <class T>
 void LoadScaled(const TileEdges& at, const T* out, float beta, float* tile, int64_t width) {
   for (int64_t r = 0; r < at.rows; ++r) {
     for (int64_t j = 0; j < at.columns; ++j) {
+      if (!at.exists(r, j)) continue;
       tile[r * width + j] = beta * Widen(LoadAt<T>(out, at.offset(r, j)));
     }
   }
@@ -112,8 +134,22 @@ void StoreTileByColumns(const TileEdges& at, const float* tile, int64_t width, T
   }
 }
 
+// Phases as columns: one element at a time.
+template <class T>
+void StorePhases(const TileEdges& at, const float* tile, int64_t width, T* out) {
+  for (int64_t r = 0; r < at.rows; ++r) {
+    for (int64_t j = 0; j < at.columns; ++j) {
+      if (!at.exists(r, j)) continue;
+      float value = tile[r * width + j];
+      if (at.column_bias != nullptr) value += at.column_bias[j];
+      StoreAt(out, at.offset(r, j), Narrow<T>(value));
+    }
+  }
+}
+
 template <class T>
 void StoreTile(const TileEdges& at, const float* tile, int64_t width, T* out) {
+  if (at.column_ends != nullptr) return StorePhases(at, tile, width, out);
   if (at.column_step != 1 && at.rows > 1 && at.columns > 1 &&
       std::abs(at.row_offsets[1] - at.row_offsets[0]) <
           std::abs(at.column_offsets[1] - at.column_offsets[0])) {

@@ -91,6 +91,7 @@ Tiling MakeTiling(const Contraction& c, int64_t copies, int threads, int64_t lim
   // Vectors go along the side of the result that is contiguous; where both or none are, along o.
   t.o_is_n = c.sum_pixels ? c.w.o == 1 || c.w.channel != 1 : c.v.o == 1 || c.v.at[kAxes - 1] != 1;
   if (c.o <= 4 && unit.lanes > 2) t.o_is_n = false;
+  if (c.columns.channels > 0) t.o_is_n = true;
   // A line of OIX weights has several taps, which are rows far apart: written panel by panel of
   // columns, at the end, they meet in L1.
   t.stores_last = c.sum_pixels && c.taps() > 1 && c.row_block < c.channels;
