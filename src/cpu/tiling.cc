@@ -115,6 +115,8 @@ Tiling MakeTiling(const Contraction& c, int64_t copies, int threads, int64_t lim
     ChooseShape(t, m, n, unit, kStack.b / t.kc);
     try_budget(kStack);
   }
+  // Of c the stack holds less than halving both has left: 8 Ki of 32 Ki floats.
+  if (t.keeps_c && t.mb * t.nb > kStack.c) try_budget(kStack);
   t.slot_floats = 0;
   return t;
 }
