@@ -1,0 +1,136 @@
+// Promise 2: the same bits for any number of threads, any workspace limit, any format, under any
+// name of the operation; in f32 also on every instruction set and CPU, which the table of digests
+// shows wherever this test runs.
+#include <gtest/gtest.h>
+
+#include <cstdio>
+
+// Before any header of Highway: which instruction sets there are.
+#include "cpu/targets.h"
+// Then the rest.
+#include "cpu/engine.h"
+#include "hwy/targets.h"
+#include "tests/bits_table.h"
+
+namespace convgrad::tests {
+namespace {
+
+constexpr Layout kLayouts[] = {{false, false}, {true, true}, {false, true}, {true, false}};
+constexpr int64_t kLimits[] = {0, 64 << 10, 1 << 20, Options::kNoLimit};
+
+uint64_t RunCase(const BitsProblem& problem, OpKind kind, DataType type, Layout layout,
+                 const Options& options, bool with_bias = true) {
+  return BitsCase(problem, kind, type, layout, with_bias).Run(options);
+}
+
+std::string Text(const BitsProblem& problem, OpKind kind, Layout layout, const Options& options) {
+  return problem.name + " " + std::string(NameOf(kind)) + (layout.channels_last ? " NXC" : " NCX") +
+         (layout.weights_taps_first ? ", taps first, " : ", taps last, ") +
+         std::to_string(options.threads) + " threads, limit " +
+         std::to_string(options.workspace_limit);
+}
+
+// The line of the table, as it would have to be.
+std::string RowText(const BitsProblem& problem, const uint64_t (&digests)[6]) {
+  std::string text = problem.name + " {";
+  for (int i = 0; i < 6; ++i) {
+    char hex[32];
+    std::snprintf(hex, sizeof hex, "%s0x%016llx", i == 0 ? "" : ", ",
+                  static_cast<unsigned long long>(digests[i]));
+    text += hex;
+  }
+  return text + "}";
+}
+
+void ExpectTable(const Options& options, Layout layout) {
+  for (const BitsRow& row : kBitsTable) {
+    uint64_t digests[6];
+    for (int i = 0; i < 6; ++i) {
+      digests[i] = RunCase(row.problem, kSixNames[i], DataType::kF32, layout, options);
+    }
+    EXPECT_EQ(RowText(row.problem, digests), RowText(row.problem, row.digests));
+  }
+}
+
+TEST(Bits, AreThoseOfTheTable) { ExpectTable({.threads = 1}, kLayouts[0]); }
+
+// Every layout with every limit and number of threads, or every seventh of these.
+void ExpectSame(const BitsProblem& problem, OpKind kind, DataType type, bool all) {
+  const uint64_t expected = RunCase(problem, kind, type, kLayouts[0], {.threads = 1});
+  int turn = 0;
+  for (const Layout layout : kLayouts) {
+    for (const int64_t limit : kLimits) {
+      for (const int threads : {1, 2, 3, 5, 16}) {
+        if (!all && turn++ % 7 != 0) continue;  // no divisor in common with 4 and 5
+        const Options options{.threads = threads, .workspace_limit = limit};
+        EXPECT_EQ(RunCase(problem, kind, type, layout, options), expected)
+            << Text(problem, kind, layout, options);
+      }
+    }
+  }
+}
+
+TEST(Bits, AreTheSameForThreadsWorkspaceAndFormats) {
+  for (const BitsRow& row : kBitsTable) {
+    for (const OpKind kind : kSixNames) ExpectSame(row.problem, kind, DataType::kF32, true);
+  }
+}
+
+TEST(Bits, AreTheSameForThreadsWorkspaceAndFormatsOf16Bits) {
+  for (const BitsRow& row : kBitsTable) {
+    for (const OpKind kind : kSixNames) {
+      for (const DataType type : {DataType::kBF16, DataType::kF16}) {
+        ExpectSame(row.problem, kind, type, false);
+      }
+    }
+  }
+}
+
+// A ConvTranspose operation is a Convolution operation with src and dst exchanged.
+TEST(Bits, AreTheSameUnderBothNames) {
+  for (const BitsRow& row : kBitsTable) {
+    const auto run = [&](OpKind kind) {
+      return RunCase(row.problem, kind, DataType::kF32, kLayouts[0], {.threads = 1}, false);
+    };
+    EXPECT_EQ(run(OpKind::kConvTranspose), run(OpKind::kConvolutionBackwardData))
+        << row.problem.name;
+    EXPECT_EQ(run(OpKind::kConvTransposeBackwardData), run(OpKind::kConvolution))
+        << row.problem.name;
+    EXPECT_EQ(run(OpKind::kConvTransposeBackwardWeights), run(OpKind::kConvolutionBackwardWeights))
+        << row.problem.name;
+  }
+}
+
+// Leaves Highway's choice as it was.
+class InstructionSet {
+ public:
+  explicit InstructionSet(int64_t target) { Pick(target); }
+  ~InstructionSet() { Pick(0); }
+
+ private:
+  static void Pick(int64_t target) {
+    hwy::SetSupportedTargetsForTest(target);
+    hwy::GetChosenTarget().DeInit();
+  }
+};
+
+TEST(Bits, AreTheSameOnEveryInstructionSet) {
+  const std::string before = PickedVectorUnit().name;
+  int scalar = 0;
+  for (const int64_t target : hwy::SupportedAndGeneratedTargets()) {
+    SCOPED_TRACE(hwy::TargetName(target));
+    const InstructionSet set(target);
+    ASSERT_STREQ(PickedVectorUnit().name, hwy::TargetName(target));
+    for (const Layout layout : {kLayouts[0], kLayouts[1]}) {
+      ExpectTable({.threads = 1}, layout);
+      ExpectTable({.threads = 3, .workspace_limit = 0}, layout);
+    }
+    RecordProperty(hwy::TargetName(target), 1);
+    scalar += target == HWY_SCALAR;
+  }
+  EXPECT_EQ(scalar, 1);
+  EXPECT_EQ(PickedVectorUnit().name, before);
+}
+
+}  // namespace
+}  // namespace convgrad::tests
