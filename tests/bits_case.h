@@ -136,7 +136,16 @@ class BitsCase {
            : (kind_ == OpKind::kConvolutionBackwardData || kind_ == OpKind::kConvTranspose) ? x_
                                                                                             : y_;
   }
-  tools::TensorBuffer& bias() { return bias_; }
+  IndexedTensor& x() { return x_; }
+  IndexedTensor& w() { return w_; }
+  IndexedTensor& y() { return y_; }
+  std::vector<float> BiasValues() const {
+    std::vector<float> values;
+    for (int64_t i = 0; i < bias_.elements(); ++i) {
+      values.push_back(static_cast<float>(bias_.At(i)));
+    }
+    return values;
+  }
 
   std::vector<TensorDesc> InputDescs() {
     std::vector<TensorDesc> descs;
