@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <cstring>
 #include <string>
 #include <utility>
 #include <vector>
@@ -168,6 +169,13 @@ class BitsCase {
     std::vector<void*> data = {output().buffer.data()};
     if (with_bias_ && WritesWeights(kind_)) data.push_back(bias_.data());
     return data;
+  }
+  // Every byte of the outputs; only for weight gradients, whose bias is one too.
+  void FillOutputs(int byte) {
+    for (tools::TensorBuffer* buffer : {&output().buffer, &bias_}) {
+      std::memset(buffer->data(), byte,
+                  static_cast<size_t>(buffer->elements() * SizeOf(buffer->desc().type)));
+    }
   }
   Result<Plan> MakePlan(const Options& options) {
     return Plan::Make(operation_, InputDescs(), OutputDescs(), options);
