@@ -140,6 +140,7 @@ class BitsCase {
   IndexedTensor& x() { return x_; }
   IndexedTensor& w() { return w_; }
   IndexedTensor& y() { return y_; }
+  tools::TensorBuffer& bias() { return bias_; }
   std::vector<float> BiasValues() const {
     std::vector<float> values;
     for (int64_t i = 0; i < bias_.elements(); ++i) {
@@ -179,6 +180,19 @@ class BitsCase {
   }
   Result<Plan> MakePlan(const Options& options) {
     return Plan::Make(operation_, InputDescs(), OutputDescs(), options);
+  }
+
+  // The outputs as they lie in memory, one after another.
+  std::vector<char> OutputBytes() {
+    std::vector<char> bytes;
+    const std::vector<void*> data = OutputData();
+    const std::vector<TensorDesc> descs = OutputDescs();
+    for (size_t i = 0; i < data.size(); ++i) {
+      int64_t size = SizeOf(descs[i].type);
+      for (const int64_t extent : descs[i].extents) size *= extent;
+      bytes.insert(bytes.end(), static_cast<char*>(data[i]), static_cast<char*>(data[i]) + size);
+    }
+    return bytes;
   }
 
   // Plans, runs and digests what was written; 0 on an error, which is a failure of the test too.

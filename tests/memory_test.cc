@@ -1,12 +1,12 @@
 // Promise 5: no read or write outside the tensors, any alignment, 64-bit indices.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include <cstring>
 
 #include "convgrad/convgrad.hpp"
 #include "core/numerics.h"
+#include "tests/guarded_memory.h"
 #include "tests/random_case.h"
 #include "tools/formula.h"
 #include "tools/tensor_buffer.h"
@@ -17,32 +17,6 @@ namespace {
 using tools::Case;
 using tools::FillIntegers;
 using tools::TensorBuffer;
-
-// Memory whose first or last byte touches a page that must not be touched.
-class GuardedMemory {
- public:
-  GuardedMemory(size_t bytes, bool at_end) : bytes_(bytes) {
-    const size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
-    const size_t inner = (bytes + page - 1) / page * page;
-    length_ = inner + 2 * page;
-    base_ =
-        static_cast<char*>(mmap(nullptr, length_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
-    EXPECT_NE(base_, MAP_FAILED);
-    EXPECT_EQ(mprotect(base_ + page, inner, PROT_READ | PROT_WRITE), 0);
-    data_ = base_ + page + (at_end ? inner - bytes : 0);
-  }
-  ~GuardedMemory() { munmap(base_, length_); }
-  GuardedMemory(const GuardedMemory&) = delete;
-  GuardedMemory& operator=(const GuardedMemory&) = delete;
-
-  char* data() const { return data_; }
-  size_t bytes() const { return bytes_; }
-
- private:
-  size_t bytes_, length_ = 0;
-  char* base_ = nullptr;
-  char* data_ = nullptr;
-};
 
 // The bytes of a tensor, from its lowest element to its highest, and where index 0 is.
 struct Extent {

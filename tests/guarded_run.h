@@ -1,0 +1,67 @@
+// Runs a case with every tensor and the workspace right against a guard page.
+#ifndef CONVGRAD_TESTS_GUARDED_RUN_H_
+#define CONVGRAD_TESTS_GUARDED_RUN_H_
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include "tests/bits_case.h"
+#include "tests/guarded_memory.h"
+
+namespace convgrad::tests {
+
+// Integers, so that every kernel has the same bits whatever the order of its sums.
+inline void FillWithIntegers(BitsCase& item) {
+  tools::FillIntegers(item.x().buffer, 4, 1);
+  tools::FillIntegers(item.w().buffer, 4, 2);
+  tools::FillIntegers(item.y().buffer, 4, 3);
+  tools::FillIntegers(item.bias(), 4, 4);
+}
+
+// What the oracle writes, in one piece: outputs are dense.
+inline std::vector<char> OracleBytes(BitsCase& item) {
+  (void)item.Run({.threads = 1, .kernel = "oracle"});
+  return item.OutputBytes();
+}
+
+inline size_t BytesOf(const TensorDesc& desc) {
+  int64_t bytes = SizeOf(desc.type);
+  for (const int64_t extent : desc.extents) bytes *= extent;
+  return static_cast<size_t>(bytes);
+}
+
+// The output's bytes; empty on an error.
+inline std::vector<char> RunGuarded(BitsCase& item, const Options& options, bool at_end) {
+  Result<Plan> plan = item.MakePlan(options);
+  EXPECT_TRUE(plan.ok()) << plan.status().message();
+  if (!plan.ok()) return {};
+  std::vector<std::unique_ptr<GuardedMemory>> memory;
+  std::vector<const void*> inputs = item.InputData();
+  const std::vector<TensorDesc> in = item.InputDescs(), out = item.OutputDescs();
+  for (size_t i = 0; i < in.size(); ++i) {
+    memory.push_back(std::make_unique<GuardedMemory>(BytesOf(in[i]), at_end));
+    std::memcpy(memory.back()->data(), inputs[i], memory.back()->bytes());
+    inputs[i] = memory.back()->data();
+  }
+  std::vector<void*> outputs;
+  for (const TensorDesc& desc : out) {
+    memory.push_back(std::make_unique<GuardedMemory>(BytesOf(desc), at_end));
+    std::memset(memory.back()->data(), 0xa5, memory.back()->bytes());
+    outputs.push_back(memory.back()->data());
+  }
+  const GuardedMemory workspace(static_cast<size_t>(plan->workspace_bytes()), at_end);
+  const Status status = plan->Run(inputs, outputs, workspace.data());
+  EXPECT_TRUE(status.ok()) << status.message();
+  std::vector<char> written;
+  for (size_t i = in.size(); i < memory.size(); ++i) {
+    written.insert(written.end(), memory[i]->data(), memory[i]->data() + memory[i]->bytes());
+  }
+  return written;
+}
+
+}  // namespace convgrad::tests
+
+#endif  // CONVGRAD_TESTS_GUARDED_RUN_H_
