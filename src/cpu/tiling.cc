@@ -96,7 +96,9 @@ Tiling MakeTiling(const Contraction& c, int64_t copies, int threads, int64_t lim
   // columns, at the end, they meet in L1.
   t.stores_last = c.sum_pixels && c.taps() > 1 && c.row_block < c.channels;
   t.keeps_c |= t.stores_last;
-  const int64_t m = t.o_is_n ? c.rows() : c.o, n = t.o_is_n ? c.o : c.rows();
+  // Empty sides have no blocks to share out, but the sharing divides by their number.
+  const int64_t rows = std::max<int64_t>(c.rows(), 1), o = std::max<int64_t>(c.o, 1);
+  const int64_t m = t.o_is_n ? rows : o, n = t.o_is_n ? o : rows;
   ChooseShape(t, m, n, unit, Tiling::kMostColumns);
   copies = std::max<int64_t>(copies, 1);
   const auto try_budget = [&](const Budget& budget) {
