@@ -1,0 +1,127 @@
+// Blocks on every vector unit there is, AVX-512 too on machines that have none: they fit the
+// workspace, the stack and the arrays of a task, and a run finds the plan's blocks again.
+#include "cpu/tiling.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "cpu/engine.h"
+
+namespace convgrad {
+namespace {
+
+constexpr VectorUnit kUnits[] = {
+    {"SCALAR", 1, 32}, {"NEON", 4, 32}, {"AVX2", 8, 16}, {"AVX3", 16, 32}};
+
+Problem RandomProblem(uint64_t seed) {
+  std::mt19937_64 random(seed);
+  const auto between = [&](int64_t least, int64_t most) {
+    return least + static_cast<int64_t>(random() % static_cast<uint64_t>(most - least + 1));
+  };
+  const auto extent = [&](int64_t most) { return between(1, int64_t{1} << between(0, most)); };
+  Problem p;
+  p.pass = static_cast<Pass>(between(0, 2));
+  p.batch = between(0, 9) == 0 ? 0 : extent(7);
+  p.groups = between(0, 2) == 0 ? extent(6) : 1;
+  p.ci = extent(11);
+  p.co = extent(11);
+  for (size_t a = static_cast<size_t>(between(0, 2)); a < kAxes; ++a) {
+    Axis& axis = p.axes[a];
+    axis.taps = between(0, 9) == 0 ? extent(11) : between(1, 7);
+    axis.stride = between(1, 4);
+    axis.dilation = between(1, 3);
+    axis.out = between(0, 19) == 0 ? 0 : extent(8);
+    axis.pad = between(0, 3);
+    axis.in = std::max<int64_t>(
+        0, (axis.out - 1) * axis.stride + (axis.taps - 1) * axis.dilation + 1 - 2 * axis.pad);
+  }
+  SetDenseStrides(p);
+  if (between(0, 1) == 0) return p;
+  for (PixelStrides* strides : {&p.x, &p.y}) {  // channels last
+    const int64_t channels = p.groups * (strides == &p.x ? p.ci : p.co);
+    strides->c = 1;
+    for (int64_t& stride : strides->s) stride *= channels;
+  }
+  return p;
+}
+
+void ExpectFits(const Tiling& t, int64_t limit) {
+  ASSERT_GE(t.mr, 1);
+  ASSERT_LE(t.mr, Tiling::kMostRows);
+  ASSERT_EQ(t.mb % t.mr, 0);
+  ASSERT_EQ(t.nb % t.nr, 0);
+  ASSERT_GE(t.mb, t.mr);
+  ASSERT_GE(t.nb, t.nr);
+  ASSERT_LE(t.nb, Tiling::kMostColumns);
+  ASSERT_LE(t.kc, Chunks::kLongest);
+  ASSERT_TRUE(t.keeps_c || !t.stores_last);
+  if (t.stores_last) {
+    ASSERT_LE(t.mb, Tiling::kMostColumns);  // the offsets of all its rows
+  }
+  ASSERT_GE(t.workspace_bytes(), 0);
+  ASSERT_TRUE(limit < 0 || t.workspace_bytes() <= limit) << t.workspace_bytes();
+  const int64_t b = t.kc * t.nb, c = t.keeps_c ? t.mb * t.nb : 0;
+  if (t.slot_floats == 0) {
+    ASSERT_LE(b, Tiling::kStackB);
+    ASSERT_LE(c, Tiling::kStackC);
+  } else {
+    // The first cache line may be as much as 63 bytes into the slot.
+    ASSERT_GE(t.slot_floats, b + c + Tiling::kAlign);
+  }
+}
+
+TEST(Tiling, FitsItsMemoryOnEveryVectorUnit) {
+  int64_t on_stack = 0, in_workspace = 0;
+  for (uint64_t seed = 0; seed < 2000; ++seed) {
+    const Problem problem = RandomProblem(seed);
+    const Contraction contraction = MakeLargestContraction(problem);
+    const int64_t copies = problem.groups * CountPhases(problem);
+    for (const VectorUnit& unit : kUnits) {
+      for (const int threads : {1, 2, 7, 64}) {
+        for (const int64_t limit : {0, 1000, 64 << 10, 1 << 20, -1}) {
+          SCOPED_TRACE(testing::Message() << "seed " << seed << " " << unit.name << " " << threads
+                                          << " threads, limit " << limit);
+          const Tiling t = MakeTiling(contraction, copies, threads, limit, unit);
+          ExpectFits(t, limit);
+          if (HasFatalFailure()) return;
+          (t.slot_floats == 0 ? on_stack : in_workspace) += 1;
+          // What a run does, which knows the workspace and not the limit.
+          const Tiling again = MakeTiling(contraction, copies, threads, t.workspace_bytes(), unit);
+          ASSERT_EQ(again.mr, t.mr);
+          ASSERT_EQ(again.nr, t.nr);
+          ASSERT_EQ(again.mb, t.mb);
+          ASSERT_EQ(again.nb, t.nb);
+          ASSERT_EQ(again.slots, t.slots);
+          ASSERT_EQ(again.slot_floats, t.slot_floats);
+        }
+      }
+    }
+  }
+  EXPECT_GT(on_stack, 10000);
+  EXPECT_GT(in_workspace, 10000);
+}
+
+// Every phase fits into what was planned for the largest.
+TEST(Tiling, HoldsEveryPhase) {
+  for (uint64_t seed = 0; seed < 2000; ++seed) {
+    const Problem problem = RandomProblem(seed);
+    const Contraction largest = MakeLargestContraction(problem);
+    const Chunks most = MakeChunks(largest);
+    const int64_t kc = MakeTiling(largest, 1, 1, -1, kUnits[1]).kc;
+    for (int64_t phase = 0; phase < CountPhases(problem); ++phase) {
+      const Contraction c = MakeContraction(problem, problem.groups - 1, phase);
+      const Chunks chunks = MakeChunks(c);
+      ASSERT_LE(c.rows(), largest.rows()) << seed;
+      ASSERT_EQ(c.o, largest.o) << seed;
+      // Without a place to keep c, every sum must be one chunk.
+      ASSERT_TRUE(most.count() > 1 || chunks.count() <= 1) << seed;
+      for (int64_t i = 0; i < chunks.count(); ++i) {
+        ASSERT_LE(ChunkAt(chunks, i).terms(), kc) << seed << " chunk " << i;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace convgrad
