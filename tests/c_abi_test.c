@@ -1,5 +1,6 @@
 /* The C ABI, called from C: every function, its results and its errors. */
 #include <convgrad/convgrad.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -236,6 +237,76 @@ static void test_one_call(void) {
   convgrad_operation_destroy(operation);
 }
 
+/* A host with threads of its own: one after another, the last first; and all at once. */
+struct host {
+  int calls, largest;
+};
+
+static void backwards(void* of, int count, void (*task)(void* context, int i), void* context) {
+  struct host* host = of;
+  ++host->calls;
+  if (count > host->largest) host->largest = count;
+  for (int i = count; i-- > 0;) task(context, i);
+}
+
+struct call {
+  void (*task)(void* context, int i);
+  void* context;
+  int i;
+};
+
+static void* start(void* of) {
+  const struct call* call = of;
+  call->task(call->context, call->i);
+  return NULL;
+}
+
+static void at_once(void* of, int count, void (*task)(void* context, int i), void* context) {
+  struct host* host = of;
+  pthread_t threads[16];
+  struct call calls[16];
+  ++host->calls;
+  if (count > host->largest) host->largest = count;
+  for (int i = 0; i < count && i < 16; ++i) {
+    calls[i] = (struct call){task, context, i};
+    CHECK(pthread_create(&threads[i], NULL, start, &calls[i]) == 0);
+  }
+  for (int i = 0; i < count && i < 16; ++i) CHECK(pthread_join(threads[i], NULL) == 0);
+}
+
+static float src_of_host[16 * 20 * 20], weights_of_host[16 * 8 * 2 * 2];
+static float dst_of_one[16 * 19 * 19], dst_of_host[16 * 19 * 19];
+
+static void test_parallel_for(void) {
+  static const int64_t src[] = {1, 16, 20, 20}, weights[] = {16, 8, 2, 2};
+  static const int64_t dst[] = {1, 16, 19, 19};
+  const convgrad_tensor inputs[] = {{CONVGRAD_F32, 4, src, NULL, NULL},
+                                    {CONVGRAD_F32, 4, weights, NULL, NULL}};
+  const convgrad_tensor outputs[] = {{CONVGRAD_F32, 4, dst, NULL, NULL}};
+  const void* input_data[] = {src_of_host, weights_of_host};
+  void* output_data[] = {dst_of_one};
+  for (int i = 0; i < 16 * 20 * 20; ++i) src_of_host[i] = 1.0f / (float)(i + 1);
+  for (int i = 0; i < 16 * 8 * 2 * 2; ++i) weights_of_host[i] = 1.0f / (float)(1000 - i);
+  convgrad_operation* operation = make_operation("Convolution");
+  convgrad_options options = CONVGRAD_OPTIONS_INIT;
+  options.threads = 1;
+  CHECK(convgrad_run(operation, inputs, input_data, 2, outputs, output_data, 1, &options) ==
+        CONVGRAD_OK);
+  output_data[0] = dst_of_host;
+  for (int i = 0; i < 2; ++i) {
+    struct host host = {0, 0};
+    memset(dst_of_host, 0xff, sizeof dst_of_host);
+    options.threads = 4;
+    options.parallel_for = i == 0 ? backwards : at_once;
+    options.parallel_host = &host;
+    CHECK(convgrad_run(operation, inputs, input_data, 2, outputs, output_data, 1, &options) ==
+          CONVGRAD_OK);
+    CHECK(memcmp(dst_of_host, dst_of_one, sizeof dst_of_one) == 0);
+    CHECK(host.calls > 0 && host.largest > 1 && host.largest <= 4);
+  }
+  convgrad_operation_destroy(operation);
+}
+
 int main(void) {
   test_version_and_null();
   test_operation_errors();
@@ -245,6 +316,7 @@ int main(void) {
   test_options_of_other_versions();
   test_kernels();
   test_one_call();
+  test_parallel_for();
   if (failures == 0) printf("the C ABI holds\n");
   return failures == 0 ? 0 : 1;
 }
