@@ -21,9 +21,10 @@ inline void FillWithIntegers(BitsCase& item) {
   tools::FillIntegers(item.bias(), 4, 4);
 }
 
-// What the oracle writes, in one piece: outputs are dense.
-inline std::vector<char> OracleBytes(BitsCase& item) {
-  (void)item.Run({.threads = 1, .kernel = "oracle"});
+// What the oracle writes, in one piece: outputs are dense. The case stays as it is, since beta
+// reads what the outputs held.
+inline std::vector<char> OracleBytes(BitsCase item, float beta) {
+  (void)item.Run({.threads = 1, .beta = beta, .kernel = "oracle"});
   return item.OutputBytes();
 }
 
@@ -46,11 +47,12 @@ inline std::vector<char> RunGuarded(BitsCase& item, const Options& options, bool
     std::memcpy(memory.back()->data(), inputs[i], memory.back()->bytes());
     inputs[i] = memory.back()->data();
   }
-  std::vector<void*> outputs;
-  for (const TensorDesc& desc : out) {
-    memory.push_back(std::make_unique<GuardedMemory>(BytesOf(desc), at_end));
-    std::memset(memory.back()->data(), 0xa5, memory.back()->bytes());
-    outputs.push_back(memory.back()->data());
+  std::vector<void*> outputs = item.OutputData();
+  for (size_t i = 0; i < out.size(); ++i) {
+    memory.push_back(std::make_unique<GuardedMemory>(BytesOf(out[i]), at_end));
+    std::memcpy(memory.back()->data(), outputs[i], memory.back()->bytes());
+    if (options.beta == 0) std::memset(memory.back()->data(), 0xff, memory.back()->bytes());
+    outputs[i] = memory.back()->data();
   }
   const GuardedMemory workspace(static_cast<size_t>(plan->workspace_bytes()), at_end);
   const Status status = plan->Run(inputs, outputs, workspace.data());

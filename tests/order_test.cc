@@ -3,6 +3,8 @@
 // computes in f32 must have the same bits.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 

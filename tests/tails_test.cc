@@ -2,6 +2,8 @@
 // tensors right against guard pages, bit for bit as the oracle has it.
 #include <gtest/gtest.h>
 
+#include <array>
+
 #include "tests/guarded_run.h"
 
 namespace convgrad::tests {
@@ -10,21 +12,22 @@ namespace {
 constexpr OpKind kPasses[] = {OpKind::kConvolution, OpKind::kConvolutionBackwardData,
                               OpKind::kConvolutionBackwardWeights};
 
-// Both ends of the guard for each, one and three threads in turn.
+// Both ends of the guard for each; numbers of threads and betas in turn.
 void ExpectOracleBits(const BitsProblem& problem, DataType type) {
-  int turn = 0;
+  static size_t turn = 0;
+  ++turn;  // seven for each problem: neither three betas nor four turns of threads divide it
   for (const OpKind kind : kPasses) {
     for (const bool last : {false, true}) {
       BitsCase item(problem, kind, type, {last, last}, true);
       FillWithIntegers(item);
-      const std::vector<char> expected = OracleBytes(item);
+      const float beta = std::array{0.0f, 1.0f, -2.0f}[++turn % 3];
+      const Options options{.threads = turn % 4 == 0 ? 3 : 1, .beta = beta};
+      const std::vector<char> expected = OracleBytes(item, beta);
       for (const bool at_end : {false, true}) {
-        const Options options{.threads = turn++ % 3 == 0 ? 3 : 1};
-        // The run before has overwritten what the outputs held, never an input.
         ASSERT_TRUE(RunGuarded(item, options, at_end) == expected)
             << problem.name << " " << NameOf(kind) << " " << NameOf(type)
-            << (last ? " NXC" : " NCX") << ", " << options.threads << " threads, guard at the "
-            << (at_end ? "end" : "front");
+            << (last ? " NXC" : " NCX") << ", " << options.threads << " threads, beta " << beta
+            << ", guard at the " << (at_end ? "end" : "front");
       }
     }
   }

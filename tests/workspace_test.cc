@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <random>
 
 #include "tests/guarded_run.h"
@@ -78,15 +79,17 @@ TEST(Workspace, IsNeverMoreThanTheLimit) {
 }
 
 // Guard pages right before and right after, three numbers of threads and six limits in turn, and
-// the oracle's bits.
+// the oracle's bits, with every beta.
 TEST(Workspace, IsNotOverrun) {
   int turn = 0, needing = 0;
   ForEachCase([&](const BitsProblem& problem, OpKind kind, bool last, BitsCase& item) {
     FillWithIntegers(item);
-    const std::vector<char> expected = OracleBytes(item);
+    const float beta = std::array{0.0f, 1.0f, -2.0f, 0.5f}[static_cast<size_t>(turn / 4 % 4)];
+    const std::vector<char> expected = OracleBytes(item, beta);
     for (int i = 0; i < 4; ++i, ++turn) {
       const Options options{.threads = std::array{1, 2, 5}[static_cast<size_t>(turn % 3)],
-                            .workspace_limit = kLimits[turn / 3 % 6]};
+                            .workspace_limit = kLimits[turn / 3 % 6],
+                            .beta = beta};
       needing += item.MakePlan(options)->workspace_bytes() > 0;
       ASSERT_TRUE(RunGuarded(item, options, i % 2 == 0) == expected)
           << Text(problem, kind, last, options);
