@@ -56,11 +56,12 @@ int64_t EvenBlock(int64_t extent, int64_t count, int64_t unit) {
 void ChooseBlocks(Tiling& t, int64_t m, int64_t n, int64_t copies, int threads,
                   const Budget& budget) {
   constexpr int64_t kMostRows = 1024;
-  const int64_t columns =
-      std::min<int64_t>(budget.b / std::max<int64_t>(t.kc, 1), Tiling::kMostColumns);
+  // Of a short sum b would hold more columns than c has room for in one row of tiles.
+  const int64_t columns = std::min<int64_t>({budget.b / std::max<int64_t>(t.kc, 1), budget.c / t.mr,
+                                             static_cast<int64_t>(Tiling::kMostColumns)});
   t.nb = EvenBlock(n, CeilDiv(n, RoundDown(columns, t.nr)), t.nr);
   const int64_t rows =
-      t.keeps_c ? std::min(kMostRows, RoundDown(budget.c / t.nb, t.mr)) : kMostRows;
+      RoundDown(t.keeps_c ? std::min(kMostRows, budget.c / t.nb) : kMostRows, t.mr);
   t.mb = EvenBlock(m, CeilDiv(m, rows), t.mr);
   if (threads == 1) return;
   // Four tasks for each thread even out what one of them loses; a task of fewer rows than
