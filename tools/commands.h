@@ -38,6 +38,9 @@ Result<int> ExplainProblems(const ExplainRequest& request);
 enum class OpsFormat { kText, kJson, kMarkdown };
 int ListOperations(OpsFormat format);
 
+// The limits of this machine, measured on one core and on all.
+int PrintPeaks(bool json);
+
 }  // namespace convgrad::tools
 
 #endif  // CONVGRAD_TOOLS_COMMANDS_H_

@@ -1,102 +1,121 @@
 #include "tools/peak.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <chrono>
-#include <system_error>
+#include <cstring>
+#include <fstream>
+#include <memory>
 #include <thread>
 #include <vector>
+
+#include "core/parallel.h"
+#include "tools/multiply_add_loop.h"
 
 namespace convgrad::tools {
 namespace {
 
-constexpr int kRounds = 20000;
+using Clock = std::chrono::steady_clock;
+using Milliseconds = std::chrono::milliseconds;
 
-// kChains sums that wait for nobody but themselves. A multiply-add takes 4 cycles on 2 to 4 units:
-// 12 chains keep the 16 registers of AVX2 busy, 24 the 32 of NEON and AVX-512.
-template <class Vector, int kChains>
-__attribute__((always_inline)) inline double MultiplyAdd(int rounds, float* sink) {
-  Vector sums[kChains];
-  for (int c = 0; c < kChains; ++c) sums[c] = Vector{} + static_cast<float>(c);
-  Vector factor = Vector{} + 0.5f, other = Vector{} + 0.25f;
-  for (int r = 0; r < rounds; ++r) {
-    // The product must look new in every round, or it is taken out of the loop.
-#if defined(__aarch64__)
-    asm volatile("" : "+w"(factor), "+w"(other));
-#elif defined(__x86_64__)
-    asm volatile("" : "+v"(factor), "+v"(other));
-#endif
-#pragma GCC unroll 24
-    for (int c = 0; c < kChains; ++c) sums[c] += factor * other;
-  }
-  for (int c = 1; c < kChains; ++c) sums[0] += sums[c];
-  *sink = sums[0][0];
-  return 2.0 * (sizeof(Vector) / sizeof(float)) * kChains * rounds;
-}
+double Seconds(Clock::duration duration) { return std::chrono::duration<double>(duration).count(); }
 
-typedef float Vector128 __attribute__((vector_size(16)));
-#define CONTRACT optimize("fp-contract=fast")
+Team TeamOf(int threads) { return {ResolveThreads(std::clamp(threads, 1, CoresOfMachine()), {})}; }
 
-__attribute__((CONTRACT)) double Baseline(int rounds, float* sink) {
-  return MultiplyAdd<Vector128, 24>(rounds, sink);
-}
-
-#if defined(__x86_64__)
-typedef float Vector256 __attribute__((vector_size(32)));
-typedef float Vector512 __attribute__((vector_size(64)));
-
-__attribute__((CONTRACT, target("avx2,fma"))) double Avx2(int rounds, float* sink) {
-  return MultiplyAdd<Vector256, 12>(rounds, sink);
-}
-__attribute__((CONTRACT, target("avx512f"))) double Avx512(int rounds, float* sink) {
-  return MultiplyAdd<Vector512, 24>(rounds, sink);
-}
-#endif
-
-using Loop = double (*)(int rounds, float* sink);
-
-Loop WidestLoop() {
-#if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx512f")) return Avx512;
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return Avx2;
-#endif
-  return Baseline;
-}
-
-double OneThread() {
-  using Clock = std::chrono::steady_clock;
-  const Loop loop = WidestLoop();
+// The best of many short stretches, of about 0.1 ms: other programs take turns of milliseconds.
+double BestRate(const MultiplyAddLoop& loop, Milliseconds time) {
+  int rounds = 1024;
   double best = 0;
-  float sink = 0;
-  const Clock::time_point start = Clock::now();
-  while (Clock::now() - start < std::chrono::milliseconds(40)) {
-    const Clock::time_point begin = Clock::now();
-    const double flops = loop(kRounds, &sink);
-    const std::chrono::duration<double> seconds = Clock::now() - begin;
-    best = std::max(best, flops / seconds.count());
+  float floats[kMultiplyAddFloats] = {};
+  const Clock::time_point end = Clock::now() + time;
+  for (Clock::time_point begin = Clock::now(); begin < end; begin = Clock::now()) {
+    loop.run(rounds, floats);
+    const double seconds = Seconds(Clock::now() - begin);
+    best = std::max(best, loop.flops * rounds / seconds);
+    if (seconds < 5e-5) rounds *= 2;
   }
-  volatile float keep = sink;
-  (void)keep;
   return best;
+}
+
+// The largest cache that the system tells of, 0 where it tells none.
+int64_t LargestCacheBytes() {
+  int64_t largest = 0;
+  for (int level = 0; level < 8; ++level) {
+    std::ifstream file("/sys/devices/system/cpu/cpu0/cache/index" + std::to_string(level) +
+                       "/size");
+    int64_t size = 0;
+    char unit = 'B';
+    if (!(file >> size)) continue;
+    file >> unit;
+    largest = std::max(largest, size << (unit == 'K' ? 10 : unit == 'M' ? 20 : 0));
+  }
+  return largest;
+}
+
+// Four times the largest cache, and no more than an eighth of the memory for both arrays.
+int64_t CopyArrayBytes() {
+  constexpr int64_t kLeast = int64_t{64} << 20, kMost = int64_t{1} << 30;
+  const int64_t memory = int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGESIZE);
+  return std::min(std::clamp(4 * LargestCacheBytes(), kLeast, kMost), memory / 16);
 }
 
 }  // namespace
 
-Peak MeasurePeak(int threads) {
-  const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
-  std::vector<double> flops(static_cast<size_t>(std::clamp(threads, 1, cores)));
-  std::vector<std::thread> others;
-  try {
-    for (size_t i = 1; i < flops.size(); ++i) {
-      others.emplace_back([&mine = flops[i]] { mine = OneThread(); });
-    }
-  } catch (const std::system_error&) {
-    // a limit on threads: as many as there are
-  }
-  flops[0] = OneThread();
-  for (std::thread& other : others) other.join();
-  Peak peak{0, static_cast<int>(others.size()) + 1};
-  for (double mine : flops) peak.flops += mine;
+int CoresOfMachine() { return static_cast<int>(std::max(1u, std::thread::hardware_concurrency())); }
+
+Peak MeasurePeak(DataType type, int threads) {
+  const MultiplyAddLoop loop = LoopFor(type);
+  const Team team = TeamOf(threads);
+  std::vector<double> rates(static_cast<size_t>(team.threads));
+  ForRanges(team, team.threads, 1, [&](int, int64_t begin, int64_t) {
+    BestRate(loop, Milliseconds(5));  // until all have started and clocks have settled
+    rates[static_cast<size_t>(begin)] = BestRate(loop, Milliseconds(40));
+  });
+  Peak peak{type, loop.instruction, 0, team.threads};
+  for (double rate : rates) peak.flops += rate;
   return peak;
+}
+
+CopyRate MeasureCopyRate(int threads) {
+  const Team team = TeamOf(threads);
+  const int64_t bytes = CopyArrayBytes();
+  const std::unique_ptr<char[]> from(new char[static_cast<size_t>(bytes)]);
+  const std::unique_ptr<char[]> to(new char[static_cast<size_t>(bytes)]);
+  // 1 MiB: so many that a thread which others slow down copies fewer.
+  constexpr int64_t kGrain = int64_t{1} << 20;
+  const auto for_parts = [&](const auto& body) {
+    ForRanges(team, bytes, kGrain, [&](int, int64_t begin, int64_t end) {
+      body(from.get() + begin, to.get() + begin, static_cast<size_t>(end - begin));
+    });
+  };
+  for_parts([](char* source, char* target, size_t size) {
+    std::memset(source, 1, size);
+    std::memset(target, 2, size);
+  });
+  double best = 0;
+  constexpr int kLeastRounds = 3;
+  const Clock::time_point end = Clock::now() + Milliseconds(120);
+  for (int round = 0; round < kLeastRounds || Clock::now() < end; ++round) {
+    const Clock::time_point begin = Clock::now();
+    for_parts([](char* source, char* target, size_t size) { std::memcpy(target, source, size); });
+    best = std::max(best, 2.0 * static_cast<double>(bytes) / Seconds(Clock::now() - begin));
+  }
+  return {best, team.threads, bytes};
+}
+
+const Peak& Limits::PeakOf(DataType type, int threads) {
+  const std::pair<DataType, int> key(type, std::clamp(threads, 1, CoresOfMachine()));
+  auto found = peaks_.find(key);
+  if (found == peaks_.end()) found = peaks_.emplace(key, MeasurePeak(type, key.second)).first;
+  return found->second;
+}
+
+const CopyRate& Limits::CopyRateOf(int threads) {
+  const int key = std::clamp(threads, 1, CoresOfMachine());
+  auto found = copy_rates_.find(key);
+  if (found == copy_rates_.end()) found = copy_rates_.emplace(key, MeasureCopyRate(key)).first;
+  return found->second;
 }
 
 }  // namespace convgrad::tools

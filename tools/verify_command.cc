@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstdio>
 
 #include "core/parallel.h"
@@ -29,6 +30,23 @@ void PrintReport(const Case& item, const CheckReport& report, double peak) {
               report.seconds * 1e3, rate * 1e-9, 100 * rate / peak, report.kernel.c_str(),
               static_cast<long long>(report.checked_elements),
               static_cast<long long>(report.elements), item.text.c_str());
+}
+
+// Of the types that the cases have.
+void PrintPeaksOfTypes(const std::vector<Case>& cases, int threads, Limits& limits) {
+  std::printf("peak of this machine, measured:");
+  const char* separator = "";
+  for (DataType type : {DataType::kF32, DataType::kBF16, DataType::kF16}) {
+    if (std::none_of(cases.begin(), cases.end(),
+                     [&](const Case& item) { return item.inputs[0].type == type; })) {
+      continue;
+    }
+    const Peak& peak = limits.PeakOf(type, threads);
+    std::printf("%s %s %.1f GFLOP/s (%s)", separator, std::string(NameOf(type)).c_str(),
+                peak.flops * 1e-9, peak.instruction.c_str());
+    separator = ",";
+  }
+  std::printf(" on %d threads\n", std::min(threads, CoresOfMachine()));
 }
 
 void PrintFailure(const Case& item, const CheckReport& report, const VerifyRequest& request) {
@@ -70,9 +88,9 @@ Result<int> VerifyProblems(const VerifyRequest& request) {
       return Status(plan.status().code(), Join(plan.status().message(), " (", item.text, ")"));
     }
   }
-  const Peak peak = MeasurePeak(ResolveThreads(request.options.threads, {}));
-  std::printf("f32 peak of this machine, measured: %.1f GFLOP/s on %d threads\n", peak.flops * 1e-9,
-              peak.threads);
+  Limits limits;
+  const int threads = ResolveThreads(request.options.threads, {});
+  PrintPeaksOfTypes(*cases, threads, limits);
   Progress progress("verify");
   int passed = 0, failed = 0;
   for (const Case& item : *cases) {
@@ -85,7 +103,7 @@ Result<int> VerifyProblems(const VerifyRequest& request) {
     progress.Clear();
     ++(report.passed ? passed : failed);
     if (report.passed) {
-      PrintReport(item, report, peak.flops);
+      PrintReport(item, report, limits.PeakOf(item.inputs[0].type, threads).flops);
     } else {
       PrintFailure(item, report, request);
     }

@@ -1,0 +1,96 @@
+// Instructions that Highway 1.0 does not offer, as assembly: a CPU that lacks one never reaches it,
+// and the compiler needs no option for it.
+#include <atomic>
+
+#include "tools/multiply_add_loop.h"
+
+#if defined(__aarch64__) && defined(__linux__)
+#include <sys/auxv.h>
+#endif
+
+namespace convgrad::tools {
+namespace {
+
+constexpr int kChains = 24;
+
+#if defined(__aarch64__)
+
+typedef float Sums __attribute__((vector_size(16), aligned(4), may_alias));
+
+// Bits of AT_HWCAP and AT_HWCAP2; older headers lack the names.
+constexpr unsigned long kHasFmlal = 1ul << 23;
+constexpr unsigned long kHasBf16 = 1ul << 14;
+
+bool Has(int word, unsigned long bit) {
+#if defined(__linux__)
+  return (getauxval(word == 1 ? AT_HWCAP : AT_HWCAP2) & bit) != 0;
+#else
+  (void)word, (void)bit;
+  return false;
+#endif
+}
+
+// As in multiply_add_f32.cc: the factors are loaded after the sums.
+#define CONVGRAD_MULTIPLY_ADD_LOOP(Name, Assembly)                                   \
+  void Name(int rounds, float* floats) {                                             \
+    Sums* vectors = reinterpret_cast<Sums*>(floats);                                 \
+    Sums sums[kChains];                                                              \
+    _Pragma("GCC unroll 24") for (int c = 0; c < kChains; ++c) sums[c] = vectors[c]; \
+    std::atomic_signal_fence(std::memory_order_seq_cst);                             \
+    const Sums x = vectors[kChains], y = vectors[kChains + 1];                       \
+    for (int r = 0; r < rounds; ++r) {                                               \
+      _Pragma("GCC unroll 24") for (int c = 0; c < kChains; ++c) {                   \
+        asm(Assembly : "+w"(sums[c]) : "w"(x), "w"(y));                              \
+      }                                                                              \
+    }                                                                                \
+    _Pragma("GCC unroll 24") for (int c = 0; c < kChains; ++c) vectors[c] = sums[c]; \
+  }
+
+CONVGRAD_MULTIPLY_ADD_LOOP(Bfmmla, ".arch armv8.2-a+bf16\n\tbfmmla %0.4s, %1.8h, %2.8h")
+CONVGRAD_MULTIPLY_ADD_LOOP(Fmlal, ".arch armv8.2-a+fp16fml\n\tfmlal %0.4s, %1.4h, %2.4h")
+
+#elif defined(__x86_64__)
+
+typedef float Sums __attribute__((vector_size(64), aligned(4), may_alias));
+
+__attribute__((target("avx512f"))) void Vdpbf16ps(int rounds, float* floats) {
+  Sums* vectors = reinterpret_cast<Sums*>(floats);
+  const Sums x = vectors[kChains], y = vectors[kChains + 1];
+  Sums sums[kChains];
+#pragma GCC unroll 24
+  for (int c = 0; c < kChains; ++c) sums[c] = vectors[c];
+  for (int r = 0; r < rounds; ++r) {
+#pragma GCC unroll 24
+    for (int c = 0; c < kChains; ++c) {
+      asm("vdpbf16ps %2, %1, %0" : "+v"(sums[c]) : "v"(x), "v"(y));
+    }
+  }
+#pragma GCC unroll 24
+  for (int c = 0; c < kChains; ++c) vectors[c] = sums[c];
+}
+
+#endif
+
+}  // namespace
+
+MultiplyAddLoop LoopFor(DataType type) {
+#if defined(__aarch64__)
+  // 2 x 2 sums of 4 products each.
+  if (type == DataType::kBF16 && Has(2, kHasBf16)) {
+    return {"bfmmla 2x4 x 4x2", Bfmmla, 2.0 * 16 * kChains};
+  }
+  // Half the products that the register holds: fmlal2 takes the others, at the same rate.
+  if (type == DataType::kF16 && Has(1, kHasFmlal)) {
+    return {"fmlal 4 x f16", Fmlal, 2.0 * 4 * kChains};
+  }
+#elif defined(__x86_64__)
+  if (type == DataType::kBF16 && __builtin_cpu_supports("avx512bf16")) {
+    return {"vdpbf16ps 32 x bf16", Vdpbf16ps, 2.0 * 32 * kChains};
+  }
+#endif
+  MultiplyAddLoop loop = F32Loop();
+  if (type != DataType::kF32) loop.instruction += ", widened";
+  return loop;
+}
+
+}  // namespace convgrad::tools
