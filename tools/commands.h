@@ -3,9 +3,11 @@
 #ifndef CONVGRAD_TOOLS_COMMANDS_H_
 #define CONVGRAD_TOOLS_COMMANDS_H_
 
+#include <span>
 #include <string>
 #include <vector>
 
+#include "bench/peer.h"
 #include "convgrad/plan.h"
 #include "convgrad/status.h"
 #include "tools/case_check.h"
@@ -37,6 +39,19 @@ Result<int> ExplainProblems(const ExplainRequest& request);
 
 enum class OpsFormat { kText, kJson, kMarkdown };
 int ListOperations(OpsFormat format);
+
+struct BenchRequest {
+  std::vector<std::string> words;  // as in verify
+  std::string threads = "0";       // a list; 0: all
+  Options options{};               // without threads
+  std::string json;                // a file; empty: none
+  std::vector<std::string> peers;  // names, or lists of them
+  int repetitions = 0;             // 0: what fits into `seconds`
+  double seconds = 1;              // for each problem and number of threads
+  std::span<const bench::PeerInfo> known_peers;
+};
+// Exit code 1 when a peer's result differs from convgrad's.
+Result<int> BenchProblems(const BenchRequest& request);
 
 // The limits of this machine, measured on one core and on all.
 int PrintPeaks(bool json);

@@ -31,6 +31,7 @@ Examples:
   convgrad explain --deconv --dir=BWD_D ic16ih28oc32kh4sh2ph1
   convgrad ops
   convgrad peak
+  convgrad bench --threads=1,2 --batch=problems/layers.txt
 
 convgrad COMMAND --help tells more about a command.
 Exit codes: 0 done, 1 a check failed, 2 bad input (one line on standard error says what).)";
@@ -86,6 +87,23 @@ Examples:
   convgrad ops --json > operations.json
   convgrad ops --markdown)";
 
+constexpr const char* kBenchExamples = R"(
+Takes what verify takes. Each problem is run warm, in samples of at least a millisecond, and in turns
+with its peers. A line of the table has
+
+  ms, spread    the median of the samples, and (90th - 10th percentile) / median
+  % peak        of what 'convgrad peak' measures for the type on so many threads
+  x floor       time / the least that the peak and the speed of copying the tensors once allow
+  onednn, blas  the peer's time / convgrad's: above 1 convgrad takes less. A dash: the library does
+                not offer the operation on these tensors. A peer must first give convgrad's result.
+
+and the closing lines geometric means and the worst problem for each type and number of threads.
+
+Examples:
+  convgrad bench --dir=BWD_D,BWD_W mb8_ic64oc64_ih56kh3ph1
+  convgrad bench --threads=1,2 --peer onednn,blas --json=layers.json --batch=problems/layers.txt
+  convgrad bench --seconds 0.2 --kernel contract --dt=bf16 --batch=problems/resnet50.txt)";
+
 constexpr const char* kPeakExamples = R"(
 Multiply-adds in registers, into f32 sums, by the CPU's own instruction for each type; and copying of
 arrays four times as large as the largest cache. The best of many short stretches, in about a second.
@@ -131,9 +149,7 @@ std::string IsNumber(const std::string& value) {
                                          : std::string("number"));
 }
 
-void AddOptions(CLI::App* command, Options& options) {
-  command->add_option("--threads", options.threads, "threads; 0: all. Never changes the result")
-      ->check(IsNumber<int>);
+void AddPlanOptions(CLI::App* command, Options& options) {
   command
       ->add_option("--workspace", options.workspace_limit,
                    "most bytes of workspace; -1: no limit. Never changes the result")
@@ -146,6 +162,12 @@ void AddOptions(CLI::App* command, Options& options) {
       ->check(IsText);
 }
 
+void AddOptions(CLI::App* command, Options& options) {
+  command->add_option("--threads", options.threads, "threads; 0: all. Never changes the result")
+      ->check(IsNumber<int>);
+  AddPlanOptions(command, options);
+}
+
 // CLI11 does not know what follows the options.
 class UsageFormatter : public CLI::Formatter {
  public:
@@ -154,7 +176,7 @@ class UsageFormatter : public CLI::Formatter {
     if (name == "run") {
       return "Usage: convgrad run OPERATION name=FILE... --attribute VALUE... --out FILE\n";
     }
-    if (name == "verify" || name == "explain") {
+    if (name == "verify" || name == "explain" || name == "bench") {
       return Join("Usage: convgrad ", name, " [OPTIONS] PROBLEM...\n");
     }
     if (name == "peak") return "Usage: convgrad peak [--json]\n";
@@ -180,6 +202,7 @@ struct Requests {
   RunRequest run;
   VerifyRequest verify;
   ExplainRequest explain;
+  BenchRequest bench;
   bool json = false;
   bool markdown = false;
 };
@@ -200,6 +223,30 @@ void DescribeRun(CLI::App& app, RunRequest& request) {
   run->footer(AttributeOptions() + kRunExamples);
 }
 
+void DescribeBench(CLI::App& app, BenchRequest& request) {
+  request.known_peers = bench::Peers();
+  CLI::App* command = app.add_subcommand("bench", "times problems, also beside other libraries");
+  command->allow_extras();
+  command->add_option("--threads", request.threads, "a list such as 1,2; 0: all (default)")
+      ->check(IsText);
+  AddPlanOptions(command, request.options);
+  command
+      ->add_option("--peer", request.peers,
+                   "onednn, blas: libraries to time in turns with convgrad; may be repeated")
+      ->allow_extra_args(false)  // the words after it are problems
+      ->check(IsText);
+  command->add_option("--json", request.json, "a file for the results")->check(IsText);
+  command
+      ->add_option("--repetitions", request.repetitions,
+                   "samples of each; 0: as many as fit into --seconds, at least 3 (default)")
+      ->check(IsNumber<int>);
+  command
+      ->add_option("--seconds", request.seconds,
+                   "for each problem and number of threads (default 1)")
+      ->check(IsNumber<double>);
+  command->footer(kBenchExamples);
+}
+
 void Describe(CLI::App& app, Requests& requests) {
   app.formatter(std::make_shared<UsageFormatter>());
   app.require_subcommand(1);
@@ -218,6 +265,8 @@ void Describe(CLI::App& app, Requests& requests) {
   explain->allow_extras();
   AddOptions(explain, requests.explain.options);
   explain->footer(kExplainExamples);
+
+  DescribeBench(app, requests.bench);
 
   CLI::App* ops = app.add_subcommand("ops", "lists the operations, their arguments and attributes");
   ops->footer(kOpsExamples);
@@ -265,9 +314,11 @@ int Main(int argc, char** argv) {
                                               : OpsFormat::kText);
   }
   if (name == "peak") return PrintPeaks(requests.json);
-  requests.run.words = requests.verify.words = requests.explain.words = command->remaining();
+  requests.run.words = requests.verify.words = requests.explain.words = requests.bench.words =
+      command->remaining();
   if (name == "run") return Report(RunOperation(requests.run));
   if (name == "verify") return Report(VerifyProblems(requests.verify));
+  if (name == "bench") return Report(BenchProblems(requests.bench));
   return Report(ExplainProblems(requests.explain));
 }
 

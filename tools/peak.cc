@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
 #include <cstring>
 #include <fstream>
 #include <memory>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "core/parallel.h"
+#include "core/text.h"
 #include "tools/multiply_add_loop.h"
 
 namespace convgrad::tools {
@@ -95,7 +97,7 @@ CopyRate MeasureCopyRate(int threads) {
   });
   double best = 0;
   constexpr int kLeastRounds = 3;
-  const Clock::time_point end = Clock::now() + Milliseconds(120);
+  const Clock::time_point end = Clock::now() + Milliseconds(250);
   for (int round = 0; round < kLeastRounds || Clock::now() < end; ++round) {
     const Clock::time_point begin = Clock::now();
     for_parts([](char* source, char* target, size_t size) { std::memcpy(target, source, size); });
@@ -116,6 +118,19 @@ const CopyRate& Limits::CopyRateOf(int threads) {
   auto found = copy_rates_.find(key);
   if (found == copy_rates_.end()) found = copy_rates_.emplace(key, MeasureCopyRate(key)).first;
   return found->second;
+}
+
+std::string DescribePeaks(const std::vector<DataType>& types, int threads, Limits& limits) {
+  std::string text = "peak of this machine, measured: ";
+  int measured = 1;
+  for (DataType type : types) {
+    const Peak& peak = limits.PeakOf(type, threads);
+    measured = peak.threads;
+    char rate[40];
+    std::snprintf(rate, sizeof rate, " %.1f GFLOP/s (", peak.flops * 1e-9);
+    text += Join(type == types.front() ? "" : ", ", NameOf(type), rate, peak.instruction, ")");
+  }
+  return text + Join(" on ", measured, measured == 1 ? " thread" : " threads");
 }
 
 }  // namespace convgrad::tools

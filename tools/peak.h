@@ -7,6 +7,7 @@
 #include <map>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "convgrad/types.h"
 
@@ -44,6 +45,9 @@ class Limits {
   std::map<std::pair<DataType, int>, Peak> peaks_;
   std::map<int, CopyRate> copy_rates_;
 };
+
+// One line: the peaks of the types on so many threads.
+std::string DescribePeaks(const std::vector<DataType>& types, int threads, Limits& limits);
 
 }  // namespace convgrad::tools
 

@@ -1,5 +1,7 @@
 #include "tools/problem_words.h"
 
+#include <algorithm>
+
 #include "core/text.h"
 #include "onednn/problem_line.h"
 
@@ -19,6 +21,20 @@ std::vector<std::string> SplitProblem(const std::string& text) {
     }
   }
   return words;
+}
+
+// A wrong option is bad input, not a failed problem: it is tried on one that cannot fail.
+Status CheckOptions(const Options& options) {
+  const TensorDesc one{DataType::kF32, {1, 1, 1}};
+  const std::vector<TensorDesc> inputs = {one, one};
+  const Operation operation{
+      OpKind::kConvolution,
+      {{"strides", {1}}, {"pads_begin", {0}}, {"pads_end", {0}}, {"dilations", {1}}}};
+  Options tried = options;
+  for (const KernelInfo& kernel : Kernels()) {
+    if (kernel.name == options.kernel) tried.kernel.clear();  // known; it may refuse this problem
+  }
+  return Plan::Make(operation, inputs, {}, tried).status();
 }
 
 }  // namespace
@@ -55,6 +71,26 @@ Result<std::vector<Case>> ParseCases(const std::vector<std::string>& words) {
                         "matches none");
   }
   return cases;
+}
+
+Status CheckCases(const std::vector<Case>& cases, const Options& options) {
+  if (Status status = CheckOptions(options); !status.ok()) return status;
+  for (const Case& item : cases) {
+    Result<Plan> plan = Plan::Make(item.operation, item.inputs, item.outputs);
+    if (!plan.ok()) {
+      return Status(plan.status().code(), Join(plan.status().message(), " (", item.text, ")"));
+    }
+  }
+  return Status();
+}
+
+std::vector<DataType> TypesOf(const std::vector<Case>& cases) {
+  std::vector<DataType> types;
+  for (const Case& item : cases) {
+    const DataType type = item.inputs[0].type;
+    if (std::find(types.begin(), types.end(), type) == types.end()) types.push_back(type);
+  }
+  return types;
 }
 
 }  // namespace convgrad::tools

@@ -1,10 +1,12 @@
-// The words after verify and explain: problem lines in benchdnn's grammar, or one operation line.
+// The words after verify, explain and bench: problem lines in benchdnn's grammar, or one operation
+// line.
 #ifndef CONVGRAD_TOOLS_PROBLEM_WORDS_H_
 #define CONVGRAD_TOOLS_PROBLEM_WORDS_H_
 
 #include <string>
 #include <vector>
 
+#include "convgrad/plan.h"
 #include "convgrad/status.h"
 #include "tools/operation_line.h"
 
@@ -12,6 +14,13 @@ namespace convgrad::tools {
 
 // At least one case, or an error.
 Result<std::vector<Case>> ParseCases(const std::vector<std::string>& words);
+
+// Every case is legal and every option is; a kernel that is asked for by name may still refuse
+// some.
+Status CheckCases(const std::vector<Case>& cases, const Options& options);
+
+// Of the cases' data, each once.
+std::vector<DataType> TypesOf(const std::vector<Case>& cases);
 
 }  // namespace convgrad::tools
 

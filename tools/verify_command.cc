@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <cstdio>
 
 #include "core/parallel.h"
@@ -32,23 +31,6 @@ void PrintReport(const Case& item, const CheckReport& report, double peak) {
               static_cast<long long>(report.elements), item.text.c_str());
 }
 
-// Of the types that the cases have.
-void PrintPeaksOfTypes(const std::vector<Case>& cases, int threads, Limits& limits) {
-  std::printf("peak of this machine, measured:");
-  const char* separator = "";
-  for (DataType type : {DataType::kF32, DataType::kBF16, DataType::kF16}) {
-    if (std::none_of(cases.begin(), cases.end(),
-                     [&](const Case& item) { return item.inputs[0].type == type; })) {
-      continue;
-    }
-    const Peak& peak = limits.PeakOf(type, threads);
-    std::printf("%s %s %.1f GFLOP/s (%s)", separator, std::string(NameOf(type)).c_str(),
-                peak.flops * 1e-9, peak.instruction.c_str());
-    separator = ",";
-  }
-  std::printf(" on %d threads\n", std::min(threads, CoresOfMachine()));
-}
-
 void PrintFailure(const Case& item, const CheckReport& report, const VerifyRequest& request) {
   std::string replay = "convgrad verify";
   if (request.seed != 1) replay += Join(" --seed ", request.seed);
@@ -62,35 +44,15 @@ void PrintFailure(const Case& item, const CheckReport& report, const VerifyReque
               replay.c_str());
 }
 
-// A wrong option is bad input, not a failed problem: it is tried on one that cannot fail.
-Status CheckOptions(const Options& options) {
-  const TensorDesc one{DataType::kF32, {1, 1, 1}};
-  const std::vector<TensorDesc> inputs = {one, one};
-  const Operation operation{
-      OpKind::kConvolution,
-      {{"strides", {1}}, {"pads_begin", {0}}, {"pads_end", {0}}, {"dilations", {1}}}};
-  Options tried = options;
-  for (const KernelInfo& kernel : Kernels()) {
-    if (kernel.name == options.kernel) tried.kernel.clear();  // known; it may refuse this problem
-  }
-  return Plan::Make(operation, inputs, {}, tried).status();
-}
-
 }  // namespace
 
 Result<int> VerifyProblems(const VerifyRequest& request) {
   Result<std::vector<Case>> cases = ParseCases(request.words);
   if (!cases.ok()) return cases.status();
-  if (Status status = CheckOptions(request.options); !status.ok()) return status;
-  for (const Case& item : *cases) {
-    Result<Plan> plan = Plan::Make(item.operation, item.inputs, item.outputs);
-    if (!plan.ok()) {
-      return Status(plan.status().code(), Join(plan.status().message(), " (", item.text, ")"));
-    }
-  }
+  if (Status status = CheckCases(*cases, request.options); !status.ok()) return status;
   Limits limits;
   const int threads = ResolveThreads(request.options.threads, {});
-  PrintPeaksOfTypes(*cases, threads, limits);
+  std::printf("%s\n", DescribePeaks(TypesOf(*cases), threads, limits).c_str());
   Progress progress("verify");
   int passed = 0, failed = 0;
   for (const Case& item : *cases) {

@@ -1,0 +1,63 @@
+// Times one case: convgrad, and its peers in turns with it. Knows no table and no file.
+#ifndef CONVGRAD_TOOLS_BENCH_CASE_H_
+#define CONVGRAD_TOOLS_BENCH_CASE_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "bench/peer.h"
+#include "convgrad/plan.h"
+#include "tools/operation_line.h"
+
+namespace convgrad::tools {
+
+struct Timing {
+  double seconds = 0;   // of one run: the median
+  double spread = 0;    // (90th - 10th percentile) / median
+  int repetitions = 0;  // samples, each of one or more runs
+};
+
+struct PeerTiming {
+  std::string name;
+  std::optional<Timing> timing;  // nothing: `note` says why
+  bool wrong = false;
+  std::string note;
+};
+
+struct BenchRow {
+  std::string problem;
+  std::string op;
+  DataType type = DataType::kF32;
+  std::string data_format;  // NXC or NCX where src and dst lie so, densely; else "strided"
+  int threads = 1;
+  std::string refusal;  // not empty: no plan was made, the rest is empty
+  std::string kernel;
+  int64_t workspace_bytes = 0;
+  double flops = 0;
+  double bytes = 0;  // of the tensors, each touched once
+  Timing timing;
+  std::vector<PeerTiming> peers;
+};
+
+struct BenchSettings {
+  Options options;      // threads are at least 1
+  int repetitions = 0;  // 0: as many as fit into `seconds`, at least kLeastRepetitions
+  double seconds = 1;
+  std::vector<bench::PeerInfo> peers;  // all in this build
+};
+
+constexpr int kLeastRepetitions = 3;
+constexpr int kMostRepetitions = 1000;
+
+// All contestants compute the same, once, before they are timed: a peer whose result differs is
+// marked wrong and not timed.
+BenchRow BenchCase(const Case& item, const BenchSettings& settings);
+
+// Of any order.
+Timing Summarize(std::vector<double> seconds);
+
+}  // namespace convgrad::tools
+
+#endif  // CONVGRAD_TOOLS_BENCH_CASE_H_

@@ -1,0 +1,140 @@
+#include <algorithm>
+#include <charconv>
+#include <cstdio>
+
+#include "core/parallel.h"
+#include "core/text.h"
+#include "tools/bench_report.h"
+#include "tools/commands.h"
+#include "tools/problem_words.h"
+#include "tools/progress.h"
+#include "tools/temporary_file.h"
+
+namespace convgrad::tools {
+namespace {
+
+Status Invalid(std::string message) { return {StatusCode::kInvalidArgument, std::move(message)}; }
+
+std::vector<std::string> SplitAtCommas(const std::string& list) {
+  std::vector<std::string> parts(1);
+  for (char c : list) {
+    if (c == ',') {
+      parts.emplace_back();
+    } else {
+      parts.back() += c;
+    }
+  }
+  return parts;
+}
+
+// 1,2,0 with two cores is {1, 2}.
+Result<std::vector<int>> ParseThreads(const std::string& list) {
+  std::vector<int> counts;
+  for (const std::string& part : SplitAtCommas(list)) {
+    int count = -1;
+    const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), count);
+    if (part.empty() || error != std::errc() || end != part.data() + part.size() || count < 0) {
+      return Invalid(Join("--threads: '", part, "' is no number of threads in '", list,
+                          "', expected a list such as 1,2 with 0 for all"));
+    }
+    count = ResolveThreads(count, {});
+    if (std::find(counts.begin(), counts.end(), count) == counts.end()) counts.push_back(count);
+  }
+  return counts;
+}
+
+Result<std::vector<bench::PeerInfo>> FindPeers(const BenchRequest& request) {
+  std::vector<bench::PeerInfo> peers;
+  std::vector<std::string_view> names;
+  for (const bench::PeerInfo& known : request.known_peers) names.push_back(known.name);
+  for (const std::string& list : request.peers) {
+    for (const std::string& name : SplitAtCommas(list)) {
+      const auto known = std::find(names.begin(), names.end(), name);
+      if (known == names.end()) {
+        return Invalid(Join("peer '", name, "' is unknown, expected ", JoinWords(names, " or ")));
+      }
+      const bench::PeerInfo& peer = request.known_peers[static_cast<size_t>(known - names.begin())];
+      if (peer.make == nullptr) {
+        return Invalid(
+            Join("peer '", name, "' is not in this build: install ", peer.package, " and rebuild"));
+      }
+      const auto same = [&](const bench::PeerInfo& other) { return other.name == name; };
+      if (std::none_of(peers.begin(), peers.end(), same)) peers.push_back(peer);
+    }
+  }
+  return peers;
+}
+
+Status WriteText(const Target& target, const std::string& text) {
+  TemporaryFile file(target);
+  if (Status status = file.Create(); !status.ok()) return status;
+  if (Status status = file.Append(text.data(), static_cast<int64_t>(text.size())); !status.ok()) {
+    return status;
+  }
+  return file.Commit();
+}
+
+// Before the work: that the file can be made, and what it will be.
+Result<Target> PrepareFile(const std::string& path) {
+  Result<Target> target = FindTarget(path);
+  if (!target.ok()) return target;
+  TemporaryFile trial(*target);
+  if (Status status = trial.Create(); !status.ok()) return status;
+  return target;
+}
+
+}  // namespace
+
+Result<int> BenchProblems(const BenchRequest& request) {
+  Result<std::vector<Case>> cases = ParseCases(request.words);
+  if (!cases.ok()) return cases.status();
+  if (Status status = CheckCases(*cases, request.options); !status.ok()) return status;
+  Result<std::vector<int>> threads = ParseThreads(request.threads);
+  if (!threads.ok()) return threads.status();
+  Result<std::vector<bench::PeerInfo>> peers = FindPeers(request);
+  if (!peers.ok()) return peers.status();
+  if (request.repetitions < 0 || !(request.seconds > 0)) {
+    return Invalid("--repetitions must be at least 0 and --seconds more than 0");
+  }
+  Result<Target> target = request.json.empty() ? Target() : PrepareFile(request.json);
+  if (!target.ok()) return target.status();
+
+  Progress progress("bench: measures the machine's limits");
+  Limits limits;
+  const std::vector<DataType> types = TypesOf(*cases);
+  for (int count : *threads) {
+    const std::string line = DescribePeaks(types, count, limits);
+    const CopyRate& copy = limits.CopyRateOf(count);
+    progress.Clear();
+    std::printf("%s, copy %.1f GB/s\n", line.c_str(), copy.bytes * 1e-9);
+  }
+  std::vector<std::string> names;
+  for (const bench::PeerInfo& peer : *peers) names.emplace_back(peer.name);
+  std::fputs(TableHead(names).c_str(), stdout);
+  std::fflush(stdout);
+
+  std::vector<BenchRow> rows;
+  for (const Case& item : *cases) {
+    for (int count : *threads) {
+      progress.Set(Join("bench ", rows.size() + 1, " of ", cases->size() * threads->size(), ": ",
+                        item.text));
+      BenchSettings settings{request.options, request.repetitions, request.seconds, *peers};
+      settings.options.threads = count;
+      rows.push_back(BenchCase(item, settings));
+      progress.Clear();
+      std::fputs(TableLine(rows.back(), limits).c_str(), stdout);
+      std::fflush(stdout);
+    }
+  }
+  std::printf("\n%s", Summary(rows, limits).c_str());
+  if (!request.json.empty()) {
+    if (Status status = WriteText(*target, ToJson(rows, limits)); !status.ok()) return status;
+  }
+  const auto wrong = [](const BenchRow& row) {
+    return std::any_of(row.peers.begin(), row.peers.end(),
+                       [](const PeerTiming& peer) { return peer.wrong; });
+  };
+  return std::any_of(rows.begin(), rows.end(), wrong) ? 1 : 0;
+}
+
+}  // namespace convgrad::tools

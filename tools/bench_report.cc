@@ -1,0 +1,185 @@
+#include "tools/bench_report.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdarg>
+#include <cstdio>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "core/text.h"
+
+namespace convgrad::tools {
+namespace {
+
+__attribute__((format(printf, 1, 2))) std::string Format(const char* format, ...) {
+  char text[256];
+  va_list arguments;
+  va_start(arguments, format);
+  std::vsnprintf(text, sizeof text, format, arguments);
+  va_end(arguments);
+  return text;
+}
+
+double Rate(const BenchRow& row) {
+  return row.timing.seconds > 0 ? row.flops / row.timing.seconds : 0;
+}
+
+// Above 1: convgrad takes less time.
+double Ratio(const BenchRow& row, const Timing& peer) { return peer.seconds / row.timing.seconds; }
+
+// The geometric mean of what was added, and the least.
+class Mean {
+ public:
+  void Add(double value, const std::string& problem) {
+    logs_ += std::log(std::max(value, 1e-300));
+    if (count_++ == 0 || value < worst_) {
+      worst_ = value;
+      worst_problem_ = problem;
+    }
+  }
+  int count() const { return count_; }
+  double mean() const { return std::exp(logs_ / std::max(1, count_)); }
+  double worst() const { return worst_; }
+  const std::string& worst_problem() const { return worst_problem_; }
+
+ private:
+  double logs_ = 0, worst_ = 0;
+  int count_ = 0;
+  std::string worst_problem_;
+};
+
+struct PeerGroup {
+  Mean ratios;
+  int not_offered = 0, wrong = 0;
+};
+
+struct Group {
+  Mean shares;
+  int refused = 0;
+  std::map<std::string, PeerGroup> peers;
+};
+
+std::string ToText(const std::string& name, const PeerGroup& peer) {
+  std::string text = Format("  %-9s", name.c_str());
+  if (peer.ratios.count() > 0) {
+    text += Format("geomean %.2fx, worst %.2fx: ", peer.ratios.mean(), peer.ratios.worst());
+    text += peer.ratios.worst_problem();
+  } else {
+    text += "not compared";
+  }
+  if (peer.not_offered > 0) text += Join("; ", peer.not_offered, " not offered");
+  if (peer.wrong > 0) text += Join("; ", peer.wrong, " WRONG");
+  return text + "\n";
+}
+
+}  // namespace
+
+double PeakShare(const BenchRow& row, Limits& limits) {
+  return Rate(row) / limits.PeakOf(row.type, row.threads).flops;
+}
+
+double FloorRatio(const BenchRow& row, Limits& limits) {
+  const double floor = std::max(row.flops / limits.PeakOf(row.type, row.threads).flops,
+                                row.bytes / limits.CopyRateOf(row.threads).bytes);
+  return floor > 0 ? row.timing.seconds / floor : 0;
+}
+
+std::string TableHead(std::span<const std::string> peers) {
+  std::string text = Format("%10s %7s %9s %7s %7s %12s %3s %-9s", "ms", "spread", "GFLOP/s",
+                            "% peak", "x floor", "workspace B", "thr", "kernel");
+  for (const std::string& peer : peers) text += Format(" %9s", peer.c_str());
+  return text + "  problem\n";
+}
+
+std::string TableLine(const BenchRow& row, Limits& limits) {
+  if (!row.refusal.empty()) {
+    return Join("         -  refused: ", row.refusal, " (", row.problem, ")\n");
+  }
+  std::string text =
+      Format("%10.3f %6.1f%% %9.2f %6.1f%% %7.1f %12lld %3d %-9s", row.timing.seconds * 1e3,
+             row.timing.spread * 100, Rate(row) * 1e-9, 100 * PeakShare(row, limits),
+             FloorRatio(row, limits), static_cast<long long>(row.workspace_bytes), row.threads,
+             row.kernel.c_str());
+  for (const PeerTiming& peer : row.peers) {
+    text += peer.timing  ? Format(" %8.2fx", Ratio(row, *peer.timing))
+            : peer.wrong ? Format(" %9s", "WRONG")
+                         : Format(" %9s", "-");
+  }
+  text += Join("  ", row.problem, "\n");
+  for (const PeerTiming& peer : row.peers) {
+    if (peer.wrong) text += Join("           ", peer.name, " is wrong: ", peer.note, "\n");
+  }
+  return text;
+}
+
+std::string Summary(std::span<const BenchRow> rows, Limits& limits) {
+  std::map<std::pair<DataType, int>, Group> groups;
+  for (const BenchRow& row : rows) {
+    Group& group = groups[{row.type, row.threads}];
+    if (!row.refusal.empty()) {
+      ++group.refused;
+      continue;
+    }
+    // A problem without work has no rate.
+    if (row.flops > 0) group.shares.Add(PeakShare(row, limits), row.problem);
+    for (const PeerTiming& peer : row.peers) {
+      PeerGroup& mine = group.peers[peer.name];
+      if (peer.timing) {
+        mine.ratios.Add(Ratio(row, *peer.timing), row.problem);
+      } else {
+        ++(peer.wrong ? mine.wrong : mine.not_offered);
+      }
+    }
+  }
+  std::string text;
+  for (const auto& [key, group] : groups) {
+    text += Join(NameOf(key.first), ", ", key.second,
+                 key.second == 1 ? " thread: " : " threads: ", group.shares.count(), " problems");
+    if (group.refused > 0) text += Join(", ", group.refused, " refused");
+    text += Format(", geomean %.1f%% of peak, worst %.1f%%: ", 100 * group.shares.mean(),
+                   100 * group.shares.worst());
+    text += Join(group.shares.worst_problem(), "\n");
+    for (const auto& [name, peer] : group.peers) text += ToText(name, peer);
+  }
+  return text;
+}
+
+std::string ToJson(std::span<const BenchRow> rows, Limits& limits) {
+  using Json = nlohmann::ordered_json;
+  Json all = Json::array();
+  for (const BenchRow& row : rows) {
+    if (!row.refusal.empty()) continue;
+    Json peers = Json::object();
+    for (const PeerTiming& peer : row.peers) {
+      Json entry = {{"ms", nullptr}, {"ratio", nullptr}};
+      if (peer.timing) {
+        entry = {{"ms", peer.timing->seconds * 1e3},
+                 {"ratio", Ratio(row, *peer.timing)},
+                 {"spread", peer.timing->spread},
+                 {"repetitions", peer.timing->repetitions}};
+      } else {
+        entry[peer.wrong ? "wrong" : "not_offered"] = peer.note;
+      }
+      peers[peer.name] = entry;
+    }
+    all.push_back({{"problem", row.problem},
+                   {"op", row.op},
+                   {"dtype", NameOf(row.type)},
+                   {"data_format", row.data_format},
+                   {"threads", row.threads},
+                   {"kernel", row.kernel},
+                   {"ms", row.timing.seconds * 1e3},
+                   {"spread", row.timing.spread},
+                   {"repetitions", row.timing.repetitions},
+                   {"flops", row.flops},
+                   {"gflops", Rate(row) * 1e-9},
+                   {"peak_pct", 100 * PeakShare(row, limits)},
+                   {"floor_ratio", FloorRatio(row, limits)},
+                   {"workspace_bytes", row.workspace_bytes},
+                   {"peers", peers}});
+  }
+  return all.dump(1) + "\n";
+}
+
+}  // namespace convgrad::tools
