@@ -2,7 +2,7 @@
 JOBS ?= $(shell nproc)
 MAKEFLAGS += --no-print-directory
 
-.PHONY: build demo test asan tsan format tidy setup clean
+.PHONY: bench build demo test asan tsan format tidy setup clean
 
 build: setup
 	@mkdir -p build
@@ -15,6 +15,12 @@ demo: build
 
 test: build
 	ctest --preset release --parallel $(JOBS)
+
+# Layers of known networks, timed beside other libraries; minutes.
+bench:
+	@scripts/setup bench
+	@$(MAKE) build
+	build/convgrad bench --peer onednn,blas --batch=problems/layers.txt
 
 asan tsan: setup
 	cmake --preset $@

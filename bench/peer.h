@@ -28,6 +28,8 @@ class Peer {
   virtual void Run() = 0;
   // Called after runs that were timed: stops threads that would wait for work at others' cost.
   virtual void Rest() {}
+  // What the library says that it runs, where it does.
+  virtual std::string implementation() const { return ""; }
 };
 
 struct PeerInfo {

@@ -151,6 +151,7 @@ class CaseTimer {
                                      row_.threads};
     std::shared_ptr<bench::Peer> peer = info.make(request, &entry.note);
     if (peer != nullptr) {
+      entry.implementation = peer->implementation();
       Contestant contestant;
       contestant.name = entry.name;
       contestant.run = [peer] { peer->Run(); };

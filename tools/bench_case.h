@@ -24,6 +24,7 @@ struct PeerTiming {
   std::optional<Timing> timing;  // nothing: `note` says why
   bool wrong = false;
   std::string note;
+  std::string implementation;  // as the peer calls it
 };
 
 struct BenchRow {

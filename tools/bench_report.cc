@@ -161,6 +161,7 @@ std::string ToJson(std::span<const BenchRow> rows, Limits& limits) {
       } else {
         entry[peer.wrong ? "wrong" : "not_offered"] = peer.note;
       }
+      if (!peer.implementation.empty()) entry["implementation"] = peer.implementation;
       peers[peer.name] = entry;
     }
     all.push_back({{"problem", row.problem},
