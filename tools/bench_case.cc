@@ -1,5 +1,7 @@
 #include "tools/bench_case.h"
 
+#include <sys/resource.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -28,27 +30,42 @@ constexpr double kSampleSeconds = 1e-3;
 // and brings its data back after the others' runs.
 constexpr double kShortSeconds = 20e-3;
 
+// How often a thread of this process lost its core to another while it had work.
+int64_t Preemptions() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return usage.ru_nivcsw;
+}
+
 struct Contestant {
   std::string name;
   std::function<void()> run;
   std::function<void()> rest = [] {};
-  double once = 0;  // seconds of a warm run
+  double once = 0;  // seconds of a run
   std::vector<double> samples;
+  double sampled = 0;  // seconds
+  int64_t preemptions = 0;
 
-  void TimeOnce() {
-    run();
-    const Clock::time_point begin = Clock::now();
-    run();
-    once = std::max(SecondsSince(begin), 1e-9);
+  // A second run, unless the first has taken all the time that there is.
+  void TimeOnce(double budget) {
+    for (int i = 0; i < 2 && once <= budget; ++i) {
+      const Clock::time_point begin = Clock::now();
+      run();
+      once = std::max(SecondsSince(begin), 1e-9);
+    }
     rest();
   }
 
   void Sample(bool alone) {
     if (!alone && once < kShortSeconds) run();
     const int runs = static_cast<int>(std::ceil(std::clamp(kSampleSeconds / once, 1.0, 1000.0)));
+    const int64_t before = Preemptions();
     const Clock::time_point begin = Clock::now();
     for (int i = 0; i < runs; ++i) run();
-    samples.push_back(SecondsSince(begin) / runs);
+    const double seconds = SecondsSince(begin);
+    samples.push_back(seconds / runs);
+    sampled += seconds;
+    preemptions += Preemptions() - before;
     rest();
   }
 };
@@ -137,7 +154,7 @@ class CaseTimer {
       // Cannot fail: the pointers are there and the shapes were checked.
       (void)plan.Run(in_, out_, workspace_.empty() ? nullptr : workspace_.data());
     };
-    convgrad.TimeOnce();
+    convgrad.TimeOnce(settings_.seconds);
     for (size_t i = 0; i < outputs_.size(); ++i) expected_[i] = outputs_[i];
     contestants_.push_back(std::move(convgrad));
   }
@@ -157,7 +174,7 @@ class CaseTimer {
       contestant.run = [peer] { peer->Run(); };
       contestant.rest = [peer] { peer->Rest(); };
       for (TensorBuffer& output : outputs_) output.Blank();
-      contestant.TimeOnce();
+      contestant.TimeOnce(settings_.seconds);
       entry.note = Difference();
       entry.wrong = !entry.note.empty();
       if (!entry.wrong) contestants_.push_back(std::move(contestant));
@@ -190,7 +207,7 @@ class CaseTimer {
   }
 
   // In turns, so that whatever else the machine does meets all of them alike. A contestant whose
-  // one run takes all the time that there is keeps its warm run as its only sample.
+  // one run takes all the time that there is keeps that as its only sample.
   void TimeAll() {
     for (Contestant& contestant : contestants_) {
       if (contestant.once > settings_.seconds) contestant.samples = {contestant.once};
@@ -206,6 +223,12 @@ class CaseTimer {
       }
     }
     row_.timing = Summarize(contestants_[0].samples);
+    double seconds = 0, preemptions = 0;
+    for (const Contestant& contestant : contestants_) {
+      seconds += contestant.sampled;
+      preemptions += static_cast<double>(contestant.preemptions);
+    }
+    row_.preemptions = seconds > 0 ? preemptions / seconds : 0;
     for (PeerTiming& peer : row_.peers) {
       for (const Contestant& contestant : contestants_) {
         if (contestant.name == peer.name) peer.timing = Summarize(contestant.samples);

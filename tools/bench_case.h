@@ -40,6 +40,7 @@ struct BenchRow {
   double bytes = 0;  // of the tensors, each touched once
   Timing timing;
   std::vector<PeerTiming> peers;
+  double preemptions = 0;  // per second, while samples were taken: other programs had a core
 };
 
 struct BenchSettings {

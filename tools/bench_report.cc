@@ -54,9 +54,13 @@ struct PeerGroup {
   int not_offered = 0, wrong = 0;
 };
 
+// Where two programs share a core they take turns of 3 to 4 ms; a machine with nothing else to do
+// has a few turns in a second.
+constexpr double kManyPreemptions = 50;
+
 struct Group {
   Mean shares;
-  int refused = 0;
+  int refused = 0, disturbed = 0;
   std::map<std::string, PeerGroup> peers;
 };
 
@@ -121,6 +125,7 @@ std::string Summary(std::span<const BenchRow> rows, Limits& limits) {
       ++group.refused;
       continue;
     }
+    if (row.preemptions > kManyPreemptions) ++group.disturbed;
     // A problem without work has no rate.
     if (row.flops > 0) group.shares.Add(PeakShare(row, limits), row.problem);
     for (const PeerTiming& peer : row.peers) {
@@ -141,6 +146,10 @@ std::string Summary(std::span<const BenchRow> rows, Limits& limits) {
                    100 * group.shares.worst());
     text += Join(group.shares.worst_problem(), "\n");
     for (const auto& [name, peer] : group.peers) text += ToText(name, peer);
+    if (group.disturbed > 0) {
+      text += Join("  other programs had the cores during ", group.disturbed,
+                   " of these problems: their times say little\n");
+    }
   }
   return text;
 }
@@ -178,6 +187,7 @@ std::string ToJson(std::span<const BenchRow> rows, Limits& limits) {
                    {"peak_pct", 100 * PeakShare(row, limits)},
                    {"floor_ratio", FloorRatio(row, limits)},
                    {"workspace_bytes", row.workspace_bytes},
+                   {"preemptions_per_second", row.preemptions},
                    {"peers", peers}});
   }
   return all.dump(1) + "\n";
