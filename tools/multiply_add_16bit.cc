@@ -30,9 +30,16 @@ bool Has(int word, unsigned long bit) {
 #endif
 }
 
+// Only for the assembler, which else refuses the instruction.
+#if defined(__clang__)
+#define CONVGRAD_WITH(Feature) __attribute__((target(Feature)))
+#else
+#define CONVGRAD_WITH(Feature) __attribute__((target("arch=armv8.2-a+" Feature)))
+#endif
+
 // As in multiply_add_f32.cc: the factors are loaded after the sums.
-#define CONVGRAD_MULTIPLY_ADD_LOOP(Name, Assembly)                                   \
-  void Name(int rounds, float* floats) {                                             \
+#define CONVGRAD_MULTIPLY_ADD_LOOP(Name, Feature, Assembly)                          \
+  CONVGRAD_WITH(Feature) void Name(int rounds, float* floats) {                      \
     Sums* vectors = reinterpret_cast<Sums*>(floats);                                 \
     Sums sums[kChains];                                                              \
     _Pragma("GCC unroll 24") for (int c = 0; c < kChains; ++c) sums[c] = vectors[c]; \
@@ -46,14 +53,14 @@ bool Has(int word, unsigned long bit) {
     _Pragma("GCC unroll 24") for (int c = 0; c < kChains; ++c) vectors[c] = sums[c]; \
   }
 
-CONVGRAD_MULTIPLY_ADD_LOOP(Bfmmla, ".arch armv8.2-a+bf16\n\tbfmmla %0.4s, %1.8h, %2.8h")
-CONVGRAD_MULTIPLY_ADD_LOOP(Fmlal, ".arch armv8.2-a+fp16fml\n\tfmlal %0.4s, %1.4h, %2.4h")
+CONVGRAD_MULTIPLY_ADD_LOOP(Bfmmla, "bf16", "bfmmla %0.4s, %1.8h, %2.8h")
+CONVGRAD_MULTIPLY_ADD_LOOP(Fmlal, "fp16fml", "fmlal %0.4s, %1.4h, %2.4h")
 
 #elif defined(__x86_64__)
 
 typedef float Sums __attribute__((vector_size(64), aligned(4), may_alias));
 
-__attribute__((target("avx512f"))) void Vdpbf16ps(int rounds, float* floats) {
+__attribute__((target("avx512f,avx512bf16"))) void Vdpbf16ps(int rounds, float* floats) {
   Sums* vectors = reinterpret_cast<Sums*>(floats);
   const Sums x = vectors[kChains], y = vectors[kChains + 1];
   Sums sums[kChains];
