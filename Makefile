@@ -16,11 +16,13 @@ demo: build
 test: build
 	ctest --preset release --parallel $(JOBS)
 
-# Layers of known networks, timed beside other libraries; minutes.
+# Layers of known networks, timed beside other libraries. Half an hour on two cores, the most of it in
+# oneDNN's reference loops; make bench PEERS=blas takes five minutes.
+PEERS ?= onednn,blas
 bench:
 	@scripts/setup bench
 	@$(MAKE) build
-	build/convgrad bench --peer onednn,blas --batch=problems/layers.txt
+	build/convgrad bench --peer $(PEERS) --batch=problems/layers.txt
 
 asan tsan: setup
 	cmake --preset $@
