@@ -25,10 +25,13 @@ std::string Quoted(std::string_view word) {
 
 void PrintReport(const Case& item, const CheckReport& report, double peak) {
   const double rate = report.seconds > 0 ? report.flops / report.seconds : 0;
-  std::printf("PASS %10.2f ms %8.2f GFLOP/s %6.2f%% of peak  %-8s %lld of %lld elements  %s\n",
-              report.seconds * 1e3, rate * 1e-9, 100 * rate / peak, report.kernel.c_str(),
-              static_cast<long long>(report.checked_elements),
-              static_cast<long long>(report.elements), item.text.c_str());
+  std::printf(
+      "PASS %10.2f ms %8.2f GFLOP/s %6.2f%% of peak  %-8s error %5.1f%% of bound %.1e  %lld of "
+      "%lld "
+      "elements  %s\n",
+      report.seconds * 1e3, rate * 1e-9, 100 * rate / peak, report.kernel.c_str(),
+      100 * report.worst, report.error, static_cast<long long>(report.checked_elements),
+      static_cast<long long>(report.elements), item.text.c_str());
 }
 
 void PrintFailure(const Case& item, const CheckReport& report, const VerifyRequest& request) {
