@@ -56,12 +56,17 @@ void ExpectFits(const Tiling& t, int64_t limit) {
   ASSERT_LE(t.nb, Tiling::kMostColumns);
   ASSERT_LE(t.kc, Chunks::kLongest);
   ASSERT_TRUE(t.keeps_c || !t.stores_last);
-  if (t.stores_last) {
+  if (t.stores_last || t.slabs > 0) {
     ASSERT_LE(t.mb, Tiling::kMostColumns);  // the offsets of all its rows
   }
   ASSERT_GE(t.workspace_bytes(), 0);
   ASSERT_TRUE(limit < 0 || t.workspace_bytes() <= limit) << t.workspace_bytes();
-  const int64_t b = t.kc * t.nb, c = t.keeps_c ? t.mb * t.nb : 0;
+  const int64_t b = t.kc * t.nb, c = t.keeps_c && t.slabs == 0 ? t.mb * t.nb : 0;
+  if (t.slabs > 0) {
+    ASSERT_GT(t.slot_floats, 0);
+    const int64_t shared = (t.slabs + 1) * t.mb * t.nb + Tiling::kAlign;
+    ASSERT_GE(t.workspace_bytes(), 4 * (t.slots * t.slot_floats + shared));
+  }
   if (t.slot_floats == 0) {
     ASSERT_LE(b, Tiling::kStackB);
     ASSERT_LE(c, Tiling::kStackC);
@@ -72,7 +77,7 @@ void ExpectFits(const Tiling& t, int64_t limit) {
 }
 
 TEST(Tiling, FitsItsMemoryOnEveryVectorUnit) {
-  int64_t on_stack = 0, in_workspace = 0;
+  int64_t on_stack = 0, in_workspace = 0, side_by_side = 0;
   for (uint64_t seed = 0; seed < 2000; ++seed) {
     const Problem problem = RandomProblem(seed);
     const Contraction contraction = MakeLargestContraction(problem);
@@ -93,6 +98,8 @@ TEST(Tiling, FitsItsMemoryOnEveryVectorUnit) {
           ASSERT_EQ(again.mb, t.mb);
           ASSERT_EQ(again.nb, t.nb);
           ASSERT_EQ(again.slots, t.slots);
+          ASSERT_EQ(again.slabs, t.slabs);
+          side_by_side += t.slabs > 0;
           ASSERT_EQ(again.slot_floats, t.slot_floats);
         }
       }
@@ -100,6 +107,7 @@ TEST(Tiling, FitsItsMemoryOnEveryVectorUnit) {
   }
   EXPECT_GT(on_stack, 10000);
   EXPECT_GT(in_workspace, 10000);
+  EXPECT_GT(side_by_side, 100);
 }
 
 // Every phase fits into what was planned for the largest.

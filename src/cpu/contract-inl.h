@@ -30,8 +30,8 @@ class Block {
         operands_(operands),
         tile_(TileFunctionOf(tiling.mr, tiling.vectors)) {}
 
-  // b: [kc, nb] in panels of nr. c: [mb, nb] in tiles, where it is kept between chunks.
-  void Run(Range m, Range n, float* b, float* c) {
+  // b: [kc, nb] in panels of nr.
+  void Start(Range m, Range n, float* b) {
     m_ = m;
     n_ = n;
     b_ = b;
@@ -41,6 +41,10 @@ class Block {
           StepOf(n_edge_.offsets + j, std::min<int64_t>(t_.nr, n.size() - j));
     }
     for (int r = 0; r < t_.mr; ++r) c_rows_[r] = int64_t{r} * t_.nr;
+  }
+
+  // c: [mb, nb] in tiles, where it is kept between chunks.
+  void RunWhole(float* c) {
     const int64_t chunks = chunks_.count();
     if (!t_.keeps_c) c = tile_c_;
     if (chunks == 0) RunChunk(0, true, Chunk{}, c);  // an empty sum
@@ -48,6 +52,13 @@ class Block {
       RunChunk(i, i + 1 == chunks, ChunkAt(chunks_, i), c);
     }
     if (t_.stores_last) StoreBlock(c);
+  }
+
+  // One step where chunks are summed side by side.
+  void RunStep(const BlockStep& step) {
+    if (step.kind == BlockStep::kStore) return StoreBlock(step.c);
+    if (step.kind == BlockStep::kChunk) return SumChunk(ChunkAt(chunks_, step.chunk), step.c);
+    LoadBlock(step.c);
   }
 
  private:
@@ -87,6 +98,34 @@ class Block {
           if (last && !t_.stores_last) StoreTile(at, c, t_.nr, static_cast<T*>(operands_.out));
         }
         if (t_.keeps_c) c += int64_t{t_.mr} * t_.nr;
+      }
+    }
+  }
+
+  void SumChunk(const Chunk& chunk, float* c) {
+    const int64_t terms = chunk.terms(), at_once = int64_t{Tiling::kPanelsAtOnce} * t_.mr;
+    Pack(t_.o_is_n, n_, chunk, b_, t_.nr);
+    for (int64_t i = 0; i < m_.size(); i += t_.mr) {
+      if (i % at_once == 0) {
+        const int64_t first = m_.begin + i;
+        Pack(!t_.o_is_n, {first, std::min(first + at_once, m_.end)}, chunk, a_, t_.mr);
+      }
+      for (int64_t j = 0; j < n_.size(); j += t_.nr, c += int64_t{t_.mr} * t_.nr) {
+        tile_(a_ + i % at_once * terms, b_ + j * terms, terms, c, Join::kAlone, c, c_rows_);
+      }
+    }
+  }
+
+  // c = beta * out
+  void LoadBlock(float* c) {
+    std::fill(c, c + t_.slab_floats(), 0.0f);
+    if (operands_.beta == 0) return;
+    for (int64_t i = 0; i < m_.size(); i += t_.mr) {
+      const Range rows{m_.begin + i, std::min(m_.begin + i + t_.mr, m_.end)};
+      FillEdge(rows, !t_.o_is_n, m_edge_);
+      for (int64_t j = 0; j < n_.size(); j += t_.nr, c += int64_t{t_.mr} * t_.nr) {
+        LoadScaled(EdgesAt(rows.size(), j), static_cast<const T*>(operands_.out), operands_.beta, c,
+                   t_.nr);
       }
     }
   }
@@ -142,13 +181,16 @@ class Block {
 
 template <class T>
 void RunBlock(const Contraction& contraction, const Tiling& tiling, const BlockOperands& operands,
-              Range m, Range n, float* memory) {
+              Range m, Range n, float* memory, const BlockStep& step) {
   Block<T> block(contraction, tiling, operands);
   if (memory != nullptr) {
-    return block.Run(m, n, memory, memory + tiling.kc * tiling.nb);
+    block.Start(m, n, memory);
+    return step.kind == BlockStep::kWhole ? block.RunWhole(memory + tiling.kc * tiling.nb)
+                                          : block.RunStep(step);
   }
   alignas(64) float b[Tiling::kStackB], c[Tiling::kStackC];
-  block.Run(m, n, b, c);
+  block.Start(m, n, b);
+  block.RunWhole(c);
 }
 
 }  // namespace HWY_NAMESPACE

@@ -16,16 +16,29 @@ struct BlockOperands {
   float beta = 0;
 };
 
+// What is done to a block: all of it, or, where its chunks are summed side by side, one step.
+struct BlockStep {
+  enum Kind { kWhole, kLoad, kChunk, kStore };
+
+  Kind kind = kWhole;
+  int64_t chunk = 0;
+  float* c = nullptr;  // what kLoad and kChunk write and kStore reads: [mb, nb] in tiles
+};
+
 // Rows m and columns n of the result. memory: slot_floats floats, or null.
 using RunBlockFunction = void (*)(const Contraction& contraction, const Tiling& tiling,
-                                  const BlockOperands& operands, Range m, Range n, float* memory);
+                                  const BlockOperands& operands, Range m, Range n, float* memory,
+                                  const BlockStep& step);
 
 void RunBlockF32(const Contraction& contraction, const Tiling& tiling,
-                 const BlockOperands& operands, Range m, Range n, float* memory);
+                 const BlockOperands& operands, Range m, Range n, float* memory,
+                 const BlockStep& step);
 void RunBlockBF16(const Contraction& contraction, const Tiling& tiling,
-                  const BlockOperands& operands, Range m, Range n, float* memory);
+                  const BlockOperands& operands, Range m, Range n, float* memory,
+                  const BlockStep& step);
 void RunBlockF16(const Contraction& contraction, const Tiling& tiling,
-                 const BlockOperands& operands, Range m, Range n, float* memory);
+                 const BlockOperands& operands, Range m, Range n, float* memory,
+                 const BlockStep& step);
 
 }  // namespace convgrad
 

@@ -13,8 +13,9 @@ namespace convgrad {
 namespace HWY_NAMESPACE {
 
 void RunBlockF32Here(const Contraction& contraction, const Tiling& tiling,
-                     const BlockOperands& operands, Range m, Range n, float* memory) {
-  RunBlock<float>(contraction, tiling, operands, m, n, memory);
+                     const BlockOperands& operands, Range m, Range n, float* memory,
+                     const BlockStep& step) {
+  RunBlock<float>(contraction, tiling, operands, m, n, memory, step);
 }
 
 }  // namespace HWY_NAMESPACE
@@ -27,8 +28,9 @@ namespace convgrad {
 HWY_EXPORT(RunBlockF32Here);
 
 void RunBlockF32(const Contraction& contraction, const Tiling& tiling,
-                 const BlockOperands& operands, Range m, Range n, float* memory) {
-  HWY_DYNAMIC_DISPATCH(RunBlockF32Here)(contraction, tiling, operands, m, n, memory);
+                 const BlockOperands& operands, Range m, Range n, float* memory,
+                 const BlockStep& step) {
+  HWY_DYNAMIC_DISPATCH(RunBlockF32Here)(contraction, tiling, operands, m, n, memory, step);
 }
 
 }  // namespace convgrad

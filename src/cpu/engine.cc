@@ -45,7 +45,7 @@ struct Tasks {
     const int64_t m0 = i / n_blocks * tiling.mb, n0 = i % n_blocks * tiling.nb;
     if (m0 >= m || n0 >= n) return;  // a phase with fewer pixels than the first
     BlockFunctionOf(type)(c, tiling, operands, {m0, std::min(m, m0 + tiling.mb)},
-                          {n0, std::min(n, n0 + tiling.nb)}, memory);
+                          {n0, std::min(n, n0 + tiling.nb)}, memory, {});
   }
 };
 
@@ -55,6 +55,33 @@ float* SlotMemory(const Tiling& tiling, void* workspace, int slot) {
   const uintptr_t first = reinterpret_cast<uintptr_t>(workspace) +
                           static_cast<uintptr_t>(slot * tiling.slot_floats) * sizeof(float);
   return reinterpret_cast<float*>((first + 63) / 64 * 64);
+}
+
+// Chunks side by side, `slabs` of them at a time: c = beta * out, c = c + slab for each slab in
+// order, out = c. The order is that of a block alone.
+void RunSlabs(const Contraction& c, const Tiling& t, const BlockOperands& operands, DataType type,
+              const Team& team, void* workspace) {
+  const int64_t chunks = MakeChunks(c).count(), floats = t.slab_floats();
+  const Range m{0, t.o_is_n ? c.rows() : c.o}, n{0, t.o_is_n ? c.o : c.rows()};
+  float* const sums = SlotMemory(t, workspace, static_cast<int>(t.slots));
+  float* const slabs = sums + floats;
+  const auto step = [&](int slot, const BlockStep& what) {
+    BlockFunctionOf(type)(c, t, operands, m, n, SlotMemory(t, workspace, slot), what);
+  };
+  step(0, {BlockStep::kLoad, 0, sums});
+  for (int64_t first = 0; first < chunks; first += t.slabs) {
+    const int64_t count = std::min(t.slabs, chunks - first);
+    ForRanges(team, count, 1, [&](int slot, int64_t i, int64_t) {
+      step(slot, {BlockStep::kChunk, first + i, slabs + i * floats});
+    });
+    ForRanges(team, floats, 2048, [&](int, int64_t begin, int64_t end) {
+      for (int64_t i = 0; i < count; ++i) {
+        const float* slab = slabs + i * floats;
+        for (int64_t e = begin; e < end; ++e) sums[e] += slab[e];
+      }
+    });
+  }
+  step(0, {BlockStep::kStore, 0, sums});
 }
 
 int64_t Copies(const Problem& problem) { return problem.groups * CountPhases(problem); }
@@ -71,6 +98,7 @@ void RunContractions(const Problem& p, const Operands& operands, float beta, con
   const bool writes_w = p.pass == Pass::kWgrad, dgrad = p.pass == Pass::kDgrad;
   const Contraction largest = MakeLargestContraction(p);
   const Tiling tiling = TilingOf(p, team.threads, workspace_bytes);
+  const Team crew{static_cast<int>(tiling.slots), team.host};
   const Tasks tasks(tiling, largest);
   const int64_t phases = CountPhases(p);
   BlockOperands all{.g = dgrad ? operands.y : operands.x,
@@ -78,7 +106,9 @@ void RunContractions(const Problem& p, const Operands& operands, float beta, con
                     .out = operands.out,
                     .bias_stride = p.bias.stride,
                     .beta = beta};
-  ForRanges(team, Copies(p) * tasks.each(), 1, [&](int slot, int64_t task, int64_t) {
+  if (tiling.slabs > 0) RunSlabs(largest, tiling, all, p.type, crew, workspace);
+  const int64_t blocks = tiling.slabs > 0 ? 0 : Copies(p) * tasks.each();
+  ForRanges(crew, blocks, 1, [&](int slot, int64_t task, int64_t) {
     const int64_t copy = task / tasks.each(), group = copy / phases;
     const Contraction c = MakeContraction(p, group, copy % phases);
     BlockOperands own = all;
@@ -95,7 +125,8 @@ void RunContractions(const Problem& p, const Operands& operands, float beta, con
                            .other = p.bias.sums_x ? operands.x : operands.y,
                            .out = operands.bias_out,
                            .beta = beta};
-  ForRanges(team, bias_tasks.each(), 1,
+  const Team bias_crew{static_cast<int>(bias_tiling.slots), team.host};
+  ForRanges(bias_crew, bias_tasks.each(), 1,
             [&](int, int64_t task, int64_t) { bias_tasks.Run(task, c, bias, p.type, nullptr); });
 }
 
@@ -104,7 +135,8 @@ std::string TilingText(const Problem& problem, int threads, int64_t limit) {
   const VectorUnit unit = PickedVectorUnit();
   return Join(t.mr, "x", t.nr, " sums in registers, vectors along ",
               t.o_is_n ? "channels" : "pixels", "; blocks of ", t.mb, "x", t.nb, ", chunks of ",
-              t.kc, " terms; ", unit.name);
+              t.kc, " terms", t.slabs > 0 ? Join(", ", t.slabs, " of them side by side") : "", "; ",
+              unit.name);
 }
 
 double ContractionErrorBound(const Problem& problem) {

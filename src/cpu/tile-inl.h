@@ -29,6 +29,7 @@ constexpr int kRegisters = 32;
 
 // How a chunk joins the c of the chunks before it.
 enum class Join {
+  kAlone,  // c = sum
   kFirst,  // c = 0 + sum
   kAdd,    // c = c + sum
   kChain,  // the sum starts from c
@@ -99,8 +100,11 @@ void MultiplyTile(const float* HWY_RESTRICT a, const float* HWY_RESTRICT b, int6
   for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 8
     for (int j = 0; j < kVectors; ++j) {
-      const V before = add ? hn::LoadU(d, c + r * kWidth + j * kLanes) : hn::Zero(d);
-      hn::StoreU(hn::Add(before, sums[r][j]), d, to + to_rows[r] + j * kLanes);
+      if (join != Join::kAlone) {
+        const V before = add ? hn::LoadU(d, c + r * kWidth + j * kLanes) : hn::Zero(d);
+        sums[r][j] = hn::Add(before, sums[r][j]);
+      }
+      hn::StoreU(sums[r][j], d, to + to_rows[r] + j * kLanes);
     }
   }
 }

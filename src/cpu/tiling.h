@@ -38,7 +38,16 @@ struct Tiling {
   int64_t slots = 1;         // blocks that are worked on at a time
   int64_t slot_floats = 0;   // workspace of each; 0: what fits on the stack
 
-  int64_t workspace_bytes() const { return slots * slot_floats * int64_t{sizeof(float)}; }
+  // A small result of a long sum, which has too few blocks for the threads: so many chunks at a
+  // time are summed side by side, each into a slab of its own, and the slabs are added in order. 0:
+  // no.
+  int64_t slabs = 0;
+
+  int64_t slab_floats() const { return mb * nb; }
+  int64_t workspace_bytes() const {
+    const int64_t shared = slabs > 0 ? kAlign + (slabs + 1) * slab_floats() : 0;  // c, too
+    return (slots * slot_floats + shared) * int64_t{sizeof(float)};
+  }
 };
 
 // For the largest phase of a group. `limit` in bytes, -1: none. Called again with the workspace
