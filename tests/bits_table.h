@@ -72,6 +72,10 @@ inline const BitsRow kBitsTable[] = {
     {{"3x3-64", 1, 1, 64, 64, {24, 24}, {3, 3}, {1, 1}, {1, 1}, {1, 1}},
      {0x0540e247fe62f8a1, 0x71ce6ab6e9322931, 0x97c58dc1dae3a81f,
       0xf514daa51fb490c5, 0x4d7603bd17bce543, 0x0cc7384b2c249d29}},
+    // A small weight gradient of many chunks, which threads sum side by side.
+    {{"3x3-12-images", 12, 1, 8, 12, {21, 20}, {3, 3}, {1, 1}, {1, 1}, {1, 1}},
+     {0xda2880574cb5df4a, 0x1b84eff76c65392b, 0xee038137b3ccf3dc,
+      0xe501be166bf0ca7a, 0xd2089bffc85500a1, 0xe10c4f542887fb2b}},
     {{"7x7-stride-2", 1, 1, 3, 16, {33, 31}, {7, 7}, {2, 2}, {1, 1}, {3, 3}},
      {0x389bb746e5f93130, 0x7abb18cc2b398584, 0xfc41ce65f9a01111,
       0x476906c86a867605, 0xc75ff96ae190c478, 0xe5385c1208566fc4}},
