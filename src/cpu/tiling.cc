@@ -45,7 +45,6 @@ struct Budget {
   int64_t b, c;
 };
 
-constexpr Budget kFull{128 << 10, 256 << 10};
 constexpr Budget kStack{Tiling::kStackB, Tiling::kStackC};
 
 // Cuts [0, extent) into `count` blocks, multiples of `unit`, as even as can be.
@@ -143,7 +142,9 @@ Tiling MakeTiling(const Contraction& c, int64_t copies, int threads, int64_t lim
     t.slots = std::clamp<int64_t>(copies * CeilDiv(m, t.mb) * CeilDiv(n, t.nb), 1, threads);
     t.slot_floats = Tiling::kAlign + t.kc * t.nb + (t.keeps_c ? t.mb * t.nb : 0);
   };
-  Budget budget = kFull;
+  // b takes half of L2, and c, which streams past it, may be as large as all of it.
+  const int64_t l2_floats = unit.l2_bytes / int64_t{sizeof(float)};
+  Budget budget{l2_floats / 2, l2_floats};
   try_budget(budget);
   if (c.sum_pixels && copies == 1 && threads > 1 && SplitSum(t, m, n, threads, chunks, limit)) {
     return t;

@@ -14,6 +14,7 @@ struct VectorUnit {
   const char* name = "";
   int lanes = 4;       // of a vector
   int registers = 32;  // of vectors
+  int64_t l2_bytes = 1 << 20;
 };
 
 // c[m, n] = sum over k of a[k, m] * b[k, n]. o is n or m.

@@ -4,6 +4,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "cpu/vector_unit.cc"
 #include "hwy/foreach_target.h"
+#include "cpu/cache.h"
 #include "cpu/engine.h"
 #include "cpu/tile-inl.h"
 #include "hwy/highway.h"
@@ -13,7 +14,9 @@ HWY_BEFORE_NAMESPACE();
 namespace convgrad {
 namespace HWY_NAMESPACE {
 
-VectorUnit UnitHere() { return {hwy::TargetName(HWY_TARGET), kLanes, kRegisters}; }
+VectorUnit UnitHere() {
+  return {hwy::TargetName(HWY_TARGET), kLanes, kRegisters, SecondLevelCacheBytes()};
+}
 
 }  // namespace HWY_NAMESPACE
 }  // namespace convgrad
