@@ -274,18 +274,18 @@ static void at_once(void* of, int count, void (*task)(void* context, int i), voi
   for (int i = 0; i < count && i < 16; ++i) CHECK(pthread_join(threads[i], NULL) == 0);
 }
 
-static float src_of_host[16 * 20 * 20], weights_of_host[16 * 8 * 2 * 2];
-static float dst_of_one[16 * 19 * 19], dst_of_host[16 * 19 * 19];
+static float src_of_host[16 * 60 * 60], weights_of_host[16 * 8 * 2 * 2];
+static float dst_of_one[16 * 59 * 59], dst_of_host[16 * 59 * 59];
 
 static void test_parallel_for(void) {
-  static const int64_t src[] = {1, 16, 20, 20}, weights[] = {16, 8, 2, 2};
-  static const int64_t dst[] = {1, 16, 19, 19};
+  static const int64_t src[] = {1, 16, 60, 60}, weights[] = {16, 8, 2, 2};
+  static const int64_t dst[] = {1, 16, 59, 59};
   const convgrad_tensor inputs[] = {{CONVGRAD_F32, 4, src, NULL, NULL},
                                     {CONVGRAD_F32, 4, weights, NULL, NULL}};
   const convgrad_tensor outputs[] = {{CONVGRAD_F32, 4, dst, NULL, NULL}};
   const void* input_data[] = {src_of_host, weights_of_host};
   void* output_data[] = {dst_of_one};
-  for (int i = 0; i < 16 * 20 * 20; ++i) src_of_host[i] = 1.0f / (float)(i + 1);
+  for (int i = 0; i < 16 * 60 * 60; ++i) src_of_host[i] = 1.0f / (float)(i + 1);
   for (int i = 0; i < 16 * 8 * 2 * 2; ++i) weights_of_host[i] = 1.0f / (float)(1000 - i);
   convgrad_operation* operation = make_operation("Convolution");
   convgrad_options options = CONVGRAD_OPTIONS_INIT;

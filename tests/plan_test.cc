@@ -210,6 +210,47 @@ TEST(Plan, SpecialValuesFollowIeee) {
   EXPECT_EQ(y.At(2), -0x1p-149);
 }
 
+// Subnormals are kept, also for a caller that flushes them to zero.
+TEST(Plan, TheCallersFloatModeDoesNotShow) {
+  TensorBuffer x = Tensor(DataType::kF32, {1, 1, 1, 40}), w = Tensor(DataType::kF32, {1, 1, 1, 1}),
+               y = x;
+  for (int64_t i = 0; i < x.elements(); ++i) x.Set(i, 0x1p-100);
+  w.Set(0, 0x1p-30);
+#if defined(__aarch64__)
+  uint64_t before = 0;
+  asm volatile("mrs %0, fpcr" : "=r"(before));
+  asm volatile("msr fpcr, %0" ::"r"(before | 1u << 24));
+#elif defined(__x86_64__)
+  const unsigned before = __builtin_ia32_stmxcsr();
+  __builtin_ia32_ldmxcsr(before | 0x8040u);
+#endif
+  const Status status = convgrad::Run({OpKind::kConvolution, Window({1, 1}, {0, 0})},
+                                      {x.view(), w.view()}, {y.view()}, {.threads = 1});
+#if defined(__aarch64__)
+  uint64_t after = 0;
+  asm volatile("mrs %0, fpcr" : "=r"(after));
+  asm volatile("msr fpcr, %0" ::"r"(before));
+  EXPECT_EQ(after, before | 1u << 24);
+#elif defined(__x86_64__)
+  const unsigned after = __builtin_ia32_stmxcsr();
+  __builtin_ia32_ldmxcsr(before);
+  EXPECT_EQ(after & 0xffc0u, (before | 0x8040u) & 0xffc0u);
+#endif
+  ASSERT_TRUE(status.ok());
+  for (int64_t i = 0; i < y.elements(); ++i) EXPECT_EQ(y.At(i), 0x1p-130);
+}
+
+// A chain through 17 million tiny-image pixels: (terms + 3) / 2^24, which is more than 1.
+TEST(Plan, ErrorBoundOfALongChain) {
+  const std::vector<TensorDesc> inputs = {{DataType::kF32, {350000, 1, 7, 7}, {}, {}},
+                                          {DataType::kF32, {350000, 1, 7, 7}, {}, {}}};
+  const std::vector<TensorDesc> outputs = {{DataType::kF32, {1, 1, 1, 1}, {}, {}}};
+  const Result<Plan> plan =
+      Plan::Make({OpKind::kConvolutionBackwardWeights, Window({1, 1}, {0, 0})}, inputs, outputs);
+  ASSERT_TRUE(plan.ok());
+  EXPECT_NEAR(plan->error_bound(), 350000.0 * 49 / 0x1p24, 1e-3);
+}
+
 // PT #68048: a bf16 bias gradient of 256 where 1600 ones are summed.
 TEST(Plan, BiasGradientOfOnesIsExact) {
   TensorBuffer x = Tensor(DataType::kBF16, {1, 1, 80, 80}),

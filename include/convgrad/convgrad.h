@@ -43,7 +43,8 @@ typedef struct {
 } convgrad_tensor;
 
 /* Calls task(context, i) for every i in [0, count), at the same time as far as it can, and returns
- * when all calls have returned; one after another, in any order, is right too. */
+ * when all calls have returned; one after another, in any order, is right too. It must not throw. A
+ * task needs 160 KiB of stack. */
 typedef void (*convgrad_parallel_for)(void* host, int count, void (*task)(void* context, int i),
                                       void* context);
 

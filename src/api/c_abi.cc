@@ -120,6 +120,11 @@ Status Convert(const convgrad_options* options, convgrad::Options& converted) {
   if (options->kernel != nullptr) converted.kernel = options->kernel;
   constexpr size_t kParallelSize =
       offsetof(convgrad_options, parallel_host) + sizeof(options->parallel_host);
+  if (options->size > kFirstSize && options->size < kParallelSize) {
+    return {StatusCode::kInvalidArgument, "options size is " + std::to_string(options->size) +
+                                              ", which no version has: begin with "
+                                              "CONVGRAD_OPTIONS_INIT"};
+  }
   if (options->size >= kParallelSize) {
     converted.parallel_for = {options->parallel_for, options->parallel_host};
   }

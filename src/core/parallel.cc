@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <atomic>
+#include <climits>
 #include <exception>
 #include <thread>
 #include <vector>
+
+#include "core/float_mode.h"
 
 #if defined(CONVGRAD_OPENMP)
 #include <omp.h>
@@ -22,6 +25,7 @@ struct Ranges {
   std::atomic<int64_t> next{0};
 
   void Drain(int slot) {
+    const DefaultFloatMode mode;
     const int64_t ranges = (count - 1) / grain + 1;
     for (int64_t i = next++; i < ranges; i = next++) {
       const int64_t begin = i * grain;
@@ -35,7 +39,8 @@ struct Ranges {
 // process; so the first team of each size is tried, when planning, with threads of our own, about
 // 30 us for each.
 int StartableTeam(int team) {
-  static std::atomic<int> known{1};
+  static std::atomic<int> known{1}, most{INT_MAX};
+  team = std::min(team, most.load(std::memory_order_relaxed));
   if (team <= known.load(std::memory_order_relaxed)) return team;
   std::atomic<bool> go{false};
   std::vector<std::thread> others;
@@ -50,6 +55,7 @@ int StartableTeam(int team) {
   go.notify_all();
   for (std::thread& other : others) other.join();
   const int startable = static_cast<int>(others.size()) + 1;
+  if (startable < team) most = startable;  // and is not tried again
   int before = known.load(std::memory_order_relaxed);
   while (before < startable && !known.compare_exchange_weak(before, startable)) {
   }
@@ -84,9 +90,10 @@ void RunRanges(const Team& team, int64_t count, int64_t grain, RangeFunction fun
   const int threads = static_cast<int>(std::min<int64_t>(std::max(1, team.threads), useful));
   if (threads == 1) return ranges.Drain(0);
   if (team.host.function != nullptr) {
-    return team.host.function(
+    team.host.function(
         team.host.host, threads, [](void* of, int slot) { static_cast<Ranges*>(of)->Drain(slot); },
         &ranges);
+    return ranges.Drain(0);  // what a host left out, which is nothing
   }
 #if defined(CONVGRAD_OPENMP)
 #pragma omp parallel num_threads(threads)

@@ -30,10 +30,11 @@ class Block {
         operands_(operands),
         tile_(TileFunctionOf(tiling.mr, tiling.vectors)) {}
 
-  // b: [kc, nb] in panels of nr.
-  void Start(Range m, Range n, float* b) {
+  // a: [kc, mr], a few panels. b: [kc, nb] in panels of nr.
+  void Start(Range m, Range n, float* a, float* b) {
     m_ = m;
     n_ = n;
+    a_ = a;
     b_ = b;
     FillEdge(n, t_.o_is_n, n_edge_);
     for (int64_t j = 0; j < n.size(); j += t_.nr) {
@@ -78,7 +79,7 @@ class Block {
     const bool scales = index == 0 && operands_.beta != 0;
     const Join next = chunks_.chained ? Join::kChain : Join::kAdd;
     if (terms > 0) Pack(t_.o_is_n, n_, chunk, b_, t_.nr);
-    const int64_t at_once = int64_t{Tiling::kPanelsAtOnce} * t_.mr;
+    const int64_t at_once = int64_t{t_.a_panels} * t_.mr;
     for (int64_t i = 0; i < m_.size(); i += t_.mr) {
       const Range rows{m_.begin + i, std::min(m_.begin + i + t_.mr, m_.end)};
       const float* a = a_ + i % at_once * terms;
@@ -88,6 +89,7 @@ class Block {
       if (last || scales) FillEdge(rows, !t_.o_is_n, m_edge_);
       for (int64_t j = 0; j < n_.size(); j += t_.nr) {
         const TileEdges at = EdgesAt(rows.size(), j);
+        if (scales) std::fill(c, c + int64_t{t_.mr} * t_.nr, 0.0f);
         if (scales) LoadScaled(at, static_cast<const T*>(operands_.out), operands_.beta, c, t_.nr);
         const Join join = index == 0 && !scales ? Join::kFirst : next;
         if (last && !t_.stores_last && GoesStraightOut(at)) {
@@ -103,7 +105,7 @@ class Block {
   }
 
   void SumChunk(const Chunk& chunk, float* c) {
-    const int64_t terms = chunk.terms(), at_once = int64_t{Tiling::kPanelsAtOnce} * t_.mr;
+    const int64_t terms = chunk.terms(), at_once = int64_t{t_.a_panels} * t_.mr;
     Pack(t_.o_is_n, n_, chunk, b_, t_.nr);
     for (int64_t i = 0; i < m_.size(); i += t_.mr) {
       if (i % at_once == 0) {
@@ -170,27 +172,31 @@ class Block {
   const BlockOperands& operands_;
   const TileFunction tile_;
   Range m_, n_;
+  float* a_ = nullptr;
   float* b_ = nullptr;
   Edge<Tiling::kMostColumns> m_edge_;  // of a panel; of the block, where it is stored last
   Edge<Tiling::kMostColumns> n_edge_;
   int64_t column_steps_[Tiling::kMostColumns / 2];  // of panels of n
   int64_t c_rows_[Tiling::kMostRows];
-  alignas(64) float a_[Tiling::kPanelsAtOnce * Chunks::kLongest * Tiling::kMostRows];  // [kc, mr]
-  alignas(64) float tile_c_[24 * kLanes];                                              // [mr, nr]
+  alignas(64) float tile_c_[24 * kLanes];  // [mr, nr]
 };
+
+// Apart from RunBlock, so that only a run without workspace needs that much stack.
+template <class T>
+HWY_NOINLINE void RunOnStack(Block<T>& block, Range m, Range n) {
+  alignas(64) float a[Chunks::kLongest * Tiling::kMostRows], b[Tiling::kStackB], c[Tiling::kStackC];
+  block.Start(m, n, a, b);
+  block.RunWhole(c);
+}
 
 template <class T>
 void RunBlock(const Contraction& contraction, const Tiling& tiling, const BlockOperands& operands,
               Range m, Range n, float* memory, const BlockStep& step) {
   Block<T> block(contraction, tiling, operands);
-  if (memory != nullptr) {
-    block.Start(m, n, memory);
-    return step.kind == BlockStep::kWhole ? block.RunWhole(memory + tiling.kc * tiling.nb)
-                                          : block.RunStep(step);
-  }
-  alignas(64) float b[Tiling::kStackB], c[Tiling::kStackC];
-  block.Start(m, n, b);
-  block.RunWhole(c);
+  if (memory == nullptr) return RunOnStack(block, m, n);
+  float* const b = memory + tiling.a_floats();
+  block.Start(m, n, memory, b);
+  step.kind == BlockStep::kWhole ? block.RunWhole(b + tiling.kc * tiling.nb) : block.RunStep(step);
 }
 
 }  // namespace HWY_NAMESPACE

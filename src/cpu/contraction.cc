@@ -123,6 +123,18 @@ void MergePlainAxes(Contraction& c) {
   c.images = 1;
 }
 
+// Runs go along the last axis: one that is not there, as in [N, C, T, 1], makes way. The order of
+// pixels and taps stays.
+void MoveUnitAxisFirst(Contraction& c) {
+  for (int a = kAxes - 1; a > 0; --a) {
+    if (!IsUnit(c.axes[kAxes - 1]) || !IsPlain(c.axes[kAxes - 1])) return;
+    std::rotate(c.axes.begin(), c.axes.end() - 1, c.axes.end());
+    for (Strides* strides : {&c.g, &c.w, &c.v}) {
+      std::rotate(strides->at.begin(), strides->at.end() - 1, strides->at.end());
+    }
+  }
+}
+
 // As even as they can be, and none longer than `most`.
 int64_t EvenBlock(int64_t extent, int64_t most) {
   if (extent <= 0) return 1;
@@ -172,6 +184,7 @@ Contraction MakeContraction(const Problem& p, int64_t group, int64_t phase) {
     c.columns.channels = c.o;
     c.o *= c.columns.phases[0] * c.columns.phases[1] * c.columns.phases[2];
   } else {
+    MoveUnitAxisFirst(c);
     MergePlainAxes(c);
   }
   // Where taps are next to each other in memory, so should be the rows of a block: 48 is a multiple

@@ -14,7 +14,7 @@ RunBlockFunction BlockFunctionOf(DataType type) {
                                   : RunBlockF32;
 }
 
-// One or, for a value that is one everywhere, as many elements as are asked for.
+// One element that is one. Strides of zero make a tensor of it.
 const void* OneOf(DataType type) {
   static constexpr float kOne = 1.0f;
   static constexpr uint16_t kBF16One = 0x3f80, kF16One = 0x3c00;
@@ -150,8 +150,7 @@ double ContractionErrorBound(const Problem& problem) {
   // Each term passes at most so many roundings: those of its chain, one for each chunk that is
   // added after it, and those of beta and bias.
   const double roundings = (chunks.chained ? longest * count : longest + count) + 3;
-  constexpr double kUnit = 0x1p-24;
-  return roundings * kUnit / (1 - roundings * kUnit);
+  return roundings * 0x1p-24;
 }
 
 double ExpectedSeconds(const Problem& problem, int threads) {

@@ -59,7 +59,8 @@ HWY_INLINE void ForEachPixelRun(const Contraction& c, Range pixels, const Run& r
 // What a run of pixels along the last axis reads through a tap: [begin, end) of the run are inside.
 struct TapView {
   int64_t begin = 0, end = 0;
-  int64_t offset = 0;  // in g, of pixel 0 of the run
+  int64_t offset = 0;  // in g, of pixel `begin`
+  int64_t stride = 0;  // from pixel to pixel, where there are two
 };
 
 HWY_INLINE TapView ViewThroughTap(const Contraction& c, int64_t image, const Walk3& pixel,
@@ -79,8 +80,11 @@ HWY_INLINE TapView ViewThroughTap(const Contraction& c, int64_t image, const Wal
     view.end =
         at[2] >= limit ? view.begin : std::clamp(CeilDiv(limit - at[2], step), view.begin, count);
   }
-  view.offset =
-      c.g.first + image * c.g.image + at[0] * c.g.at[0] + at[1] * c.g.at[1] + at[2] * c.g.at[2];
+  if (view.begin == view.end) return view;
+  view.offset = c.g.first + image * c.g.image + at[0] * c.g.at[0] + at[1] * c.g.at[1] +
+                (at[2] + view.begin * step) * c.g.at[2];
+  // The distance of pixels that do not both exist may be more than can be counted.
+  view.stride = view.end - view.begin > 1 ? step * c.g.at[2] : 0;
   return view;
 }
 
@@ -93,7 +97,6 @@ template <class T>
 void PackPixelRows(const Contraction& c, const T* g, Range pixels, const Chunk& chunk,
                    const Panels& panels) {
   const Range channels = chunk.outer, taps = chunk.inner;
-  const int64_t pixel_stride = c.axes[2].pixel_step * c.g.at[2];
   const int64_t taps1 = c.axes[1].taps, taps2 = c.axes[2].taps;
   constexpr int64_t kMost = 64;  // pixels at a time
   const T* sources[kMost];
@@ -108,7 +111,9 @@ void PackPixelRows(const Contraction& c, const T* g, Range pixels, const Chunk& 
         const int64_t offset = view.offset + channels.begin;
         const T** at = sources + done;
         for (int64_t i = 0; i < view.begin; ++i) at[i] = reinterpret_cast<const T*>(kZeros);
-        for (int64_t i = view.begin; i < view.end; ++i) at[i] = g + (offset + i * pixel_stride);
+        for (int64_t i = view.begin; i < view.end; ++i) {
+          at[i] = g + (offset + (i - view.begin) * view.stride);
+        }
         for (int64_t i = view.end; i < count; ++i) at[i] = reinterpret_cast<const T*>(kZeros);
       });
       PackRows(sources, some.size(), channels.size(), to, k0);
@@ -124,7 +129,7 @@ void PackPixels(const Contraction& c, const T* g, Range pixels, const Chunk& chu
     return PackPixelRows(c, g, pixels, chunk, panels);
   }
   const Range channels = chunk.outer, taps = chunk.inner;
-  const int64_t depth = channels.size(), pixel_stride = c.axes[2].pixel_step * c.g.at[2];
+  const int64_t depth = channels.size();
   const int64_t taps1 = c.axes[1].taps, taps2 = c.axes[2].taps;
   ForEachPixelRun(c, pixels, [&](int64_t image, const Walk3& pixel, int64_t done, int64_t count) {
     Walk3 tap(taps.begin, taps1, taps2);
@@ -132,9 +137,8 @@ void PackPixels(const Contraction& c, const T* g, Range pixels, const Chunk& chu
       const TapView view = ViewThroughTap(c, image, pixel, count, tap);
       if (view.begin > 0) ZeroRect(panels, k0, done, view.begin, depth);
       if (view.begin < view.end) {
-        const T* from =
-            g + (view.offset + view.begin * pixel_stride + channels.begin * c.g.channel);
-        PackRect(from, {view.end - view.begin, pixel_stride, depth, c.g.channel}, panels, k0,
+        const T* from = g + (view.offset + channels.begin * c.g.channel);
+        PackRect(from, {view.end - view.begin, view.stride, depth, c.g.channel}, panels, k0,
                  done + view.begin);
       }
       if (view.end < count) ZeroRect(panels, k0, done + view.end, count - view.end, depth);
@@ -147,7 +151,6 @@ void PackPixels(const Contraction& c, const T* g, Range pixels, const Chunk& chu
 template <class T>
 void PackTaps(const Contraction& c, const T* g, Range rows, const Chunk& chunk,
               const Panels& panels) {
-  const int64_t pixel_stride = c.axes[2].pixel_step * c.g.at[2];
   for (int64_t done = 0; done < rows.size();) {
     const RowPlace place = PlaceOfRow(c, rows.begin + done);
     const int64_t width = std::min(rows.size() - done, place.run), channel = place.channel;
@@ -159,8 +162,8 @@ void PackTaps(const Contraction& c, const T* g, Range rows, const Chunk& chunk,
         const TapView view = ViewThroughTap(c, image, pixel, count, tap);
         if (view.begin > 0) ZeroRect(panels, k0, done, width, view.begin);
         if (view.begin < view.end) {
-          const T* from = g + (view.offset + view.begin * pixel_stride + channel * c.g.channel);
-          PackRect(from, {width, c.g.channel, view.end - view.begin, pixel_stride}, panels,
+          const T* from = g + (view.offset + channel * c.g.channel);
+          PackRect(from, {width, c.g.channel, view.end - view.begin, view.stride}, panels,
                    k0 + view.begin, done);
         }
         if (view.end < count) ZeroRect(panels, k0 + view.end, done, width, count - view.end);

@@ -46,14 +46,22 @@ HWY_INLINE void ForEachPiece(const Panels& panels, int64_t k0, int64_t r0, int64
   }
 }
 
+// A few floats: a call of memset, which the compiler would make of a loop, costs more than they do.
+HWY_INLINE void ZeroRow(float* to, int64_t count) {
+#if HWY_TARGET != HWY_SCALAR
+  const hn::FixedTag<float, 4> d;
+  for (; count >= 4; count -= 4, to += 4) hn::StoreU(hn::Zero(d), d, to);
+#else
+  for (; count >= 4; count -= 4, to += 4) to[0] = to[1] = to[2] = to[3] = 0.0f;
+#endif
+  if (count > 0) to[0] = 0.0f;
+  if (count > 1) to[1] = 0.0f;
+  if (count > 2) to[2] = 0.0f;
+}
+
 inline void ZeroRect(const Panels& panels, int64_t k0, int64_t r0, int64_t rows, int64_t depth) {
   ForEachPiece(panels, k0, r0, rows, [&](int64_t, int64_t count, float* to) {
-    for (int64_t k = 0; k < depth; ++k, to += panels.width) {
-      for (int64_t r = 0; r < count; ++r) {
-        to[r] = 0.0f;
-        asm volatile("" ::: "memory");  // a few at a time: a call of memset costs more than they do
-      }
-    }
+    for (int64_t k = 0; k < depth; ++k, to += panels.width) ZeroRow(to, count);
   });
 }
 

@@ -47,6 +47,14 @@ struct Budget {
 
 constexpr Budget kStack{Tiling::kStackB, Tiling::kStackC};
 
+// A tensor of 2^60 elements has more tasks than can be counted; nobody runs them.
+int64_t Product(int64_t a, int64_t b, int64_t c) {
+  int64_t product = 0;
+  return __builtin_mul_overflow(a, b, &product) || __builtin_mul_overflow(product, c, &product)
+             ? INT64_MAX
+             : product;
+}
+
 // Cuts [0, extent) into `count` blocks, multiples of `unit`, as even as can be.
 int64_t EvenBlock(int64_t extent, int64_t count, int64_t unit) {
   return RoundUp(CeilDiv(std::max<int64_t>(extent, 1), std::max<int64_t>(count, 1)), unit);
@@ -66,11 +74,11 @@ void ChooseBlocks(Tiling& t, int64_t m, int64_t n, int64_t copies, int threads,
   // Four tasks for each thread even out what one of them loses; a task of fewer rows than
   // kLeastRows loses more, in packing b for them.
   constexpr int64_t kLeastRows = 96;
-  const int64_t wanted = CeilDiv(int64_t{4} * threads, copies * CeilDiv(n, t.nb));
+  const int64_t wanted = CeilDiv(int64_t{4} * threads, Product(copies, CeilDiv(n, t.nb), 1));
   if (CeilDiv(m, t.mb) < wanted) {
     t.mb = std::max(EvenBlock(m, wanted, t.mr), std::min(t.mb, RoundUp(kLeastRows, t.mr)));
   }
-  const int64_t tasks = copies * CeilDiv(n, t.nb) * CeilDiv(m, t.mb);
+  const int64_t tasks = Product(copies, CeilDiv(n, t.nb), CeilDiv(m, t.mb));
   if (tasks >= threads) return;
   // Too small for that: at least one task each, as long as there are tiles.
   t.mb = EvenBlock(m, CeilDiv(threads, copies * CeilDiv(n, t.nb)), t.mr);
@@ -97,12 +105,13 @@ bool SplitSum(Tiling& t, int64_t m, int64_t n, int threads, const Chunks& chunks
   }
   // Writing a slab and adding it: about 0.75 cycles for each sum.
   const double adding = 12 / static_cast<double>(t.kc);
-  if (PackingShare(m, n) + adding >= PackingShare(std::min(t.mb, m), std::min(t.nb, n))) {
+  const bool enough = CeilDiv(m, t.mb) * CeilDiv(n, t.nb) >= threads;
+  if (enough && PackingShare(m, n) + adding >= PackingShare(std::min(t.mb, m), std::min(t.nb, n))) {
     return false;
   }
   split.slabs = std::min<int64_t>(2 * threads, chunks.count());
   split.slots = threads;
-  split.slot_floats = Tiling::kAlign + split.kc * split.nb;
+  split.slot_floats = Tiling::kAlign + split.a_floats() + split.kc * split.nb;
   split.keeps_c = true;
   if (limit >= 0 && split.workspace_bytes() > limit) return false;
   t = split;
@@ -139,8 +148,8 @@ Tiling MakeTiling(const Contraction& c, int64_t copies, int threads, int64_t lim
   copies = std::max<int64_t>(copies, 1);
   const auto try_budget = [&](const Budget& budget) {
     ChooseBlocks(t, m, n, copies, threads, budget);
-    t.slots = std::clamp<int64_t>(copies * CeilDiv(m, t.mb) * CeilDiv(n, t.nb), 1, threads);
-    t.slot_floats = Tiling::kAlign + t.kc * t.nb + (t.keeps_c ? t.mb * t.nb : 0);
+    t.slots = std::clamp<int64_t>(Product(copies, CeilDiv(m, t.mb), CeilDiv(n, t.nb)), 1, threads);
+    t.slot_floats = Tiling::kAlign + t.a_floats() + t.kc * t.nb + (t.keeps_c ? t.mb * t.nb : 0);
   };
   // b takes half of L2, and c, which streams past it, may be as large as all of it.
   const int64_t l2_floats = unit.l2_bytes / int64_t{sizeof(float)};
@@ -162,6 +171,7 @@ Tiling MakeTiling(const Contraction& c, int64_t copies, int threads, int64_t lim
   // Of c the stack holds less than halving both has left: 8 Ki of 32 Ki floats.
   if (t.keeps_c && t.mb * t.nb > kStack.c) try_budget(kStack);
   t.slot_floats = 0;
+  t.a_panels = 1;
   return t;
 }
 

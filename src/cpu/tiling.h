@@ -19,12 +19,11 @@ struct VectorUnit {
 
 // c[m, n] = sum over k of a[k, m] * b[k, n]. o is n or m.
 struct Tiling {
-  // Without workspace, b and c of a task are on the stack: 84 and 32 KiB.
-  static constexpr int64_t kStackB = 21 << 10;
-  static constexpr int64_t kStackC = 8 << 10;
+  // Without workspace a, b and c of a task are on the stack: 21, 56 and 24 KiB.
+  static constexpr int64_t kStackB = 14 << 10;
+  static constexpr int64_t kStackC = 6 << 10;
   static constexpr int64_t kAlign = 16;      // floats of a cache line
   static constexpr int kMostRows = 12;       // of a tile
-  static constexpr int kPanelsAtOnce = 4;    // of a
   static constexpr int kMostColumns = 1024;  // of a block
 
   bool o_is_n = true;
@@ -44,6 +43,9 @@ struct Tiling {
   // no.
   int64_t slabs = 0;
 
+  int a_panels = 4;  // of a that are packed at once
+
+  int64_t a_floats() const { return a_panels * kc * mr; }
   int64_t slab_floats() const { return mb * nb; }
   int64_t workspace_bytes() const {
     const int64_t shared = slabs > 0 ? kAlign + (slabs + 1) * slab_floats() : 0;  // c, too
