@@ -1,6 +1,6 @@
-// Loops over blocks, chunks and tiles. Step 6 of the story: packs, multiplies, stores. One task is
-// one block of the result with its whole sum, so tasks share nothing and no order but the one of
-// the chunks can show.
+// Loops over chunks and tiles of a block. Step 6 of the story: packs, multiplies, stores. One task
+// is one block of the result with its whole sum, or one chunk of it: tasks share nothing, and no
+// order but the one of the chunks can show.
 #if defined(CONVGRAD_CPU_CONTRACT_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef CONVGRAD_CPU_CONTRACT_INL_H_
 #undef CONVGRAD_CPU_CONTRACT_INL_H_

@@ -60,6 +60,12 @@ int64_t EvenBlock(int64_t extent, int64_t count, int64_t unit) {
   return RoundUp(CeilDiv(std::max<int64_t>(extent, 1), std::max<int64_t>(count, 1)), unit);
 }
 
+// The share of time that goes into packing blocks of mb x nb: 0.4 cycles for an element of a and b,
+// 16 multiply-adds in a cycle (Neoverse-V1).
+double PackingShare(int64_t mb, int64_t nb) {
+  return 6.4 * (1 / static_cast<double>(mb) + 1 / static_cast<double>(nb));
+}
+
 void ChooseBlocks(Tiling& t, int64_t m, int64_t n, int64_t copies, int threads,
                   const Budget& budget) {
   constexpr int64_t kMostRows = 1024;
@@ -71,13 +77,23 @@ void ChooseBlocks(Tiling& t, int64_t m, int64_t n, int64_t copies, int threads,
       RoundDown(t.keeps_c ? std::min(kMostRows, budget.c / t.nb) : kMostRows, t.mr);
   t.mb = EvenBlock(m, CeilDiv(m, rows), t.mr);
   if (threads == 1) return;
-  // Four tasks for each thread even out what one of them loses; a task of fewer rows than
-  // kLeastRows loses more, in packing b for them.
-  constexpr int64_t kLeastRows = 96;
-  const int64_t wanted = CeilDiv(int64_t{4} * threads, Product(copies, CeilDiv(n, t.nb), 1));
-  if (CeilDiv(m, t.mb) < wanted) {
-    t.mb = std::max(EvenBlock(m, wanted, t.mr), std::min(t.mb, RoundUp(kLeastRows, t.mr)));
+  // More blocks share out more evenly, and pack b more often: the number, up to four tasks for each
+  // thread, with the least time.
+  const int64_t per_row = Product(copies, CeilDiv(n, t.nb), 1);
+  const int64_t most = CeilDiv(int64_t{4} * threads, per_row);
+  double least = INFINITY;
+  int64_t best = t.mb;
+  for (int64_t blocks = CeilDiv(m, t.mb); blocks <= most; ++blocks) {
+    const int64_t mb = EvenBlock(m, blocks, t.mr);
+    const int64_t rounds = CeilDiv(Product(per_row, CeilDiv(m, mb), 1), threads);
+    const double time =
+        static_cast<double>(rounds) * static_cast<double>(mb) * (1 + PackingShare(mb, t.nb));
+    if (time < 0.99 * least) {
+      least = time;
+      best = mb;
+    }
   }
+  t.mb = best;
   const int64_t tasks = Product(copies, CeilDiv(n, t.nb), CeilDiv(m, t.mb));
   if (tasks >= threads) return;
   // Too small for that: at least one task each, as long as there are tiles.
@@ -85,12 +101,6 @@ void ChooseBlocks(Tiling& t, int64_t m, int64_t n, int64_t copies, int threads,
   if (copies * CeilDiv(n, t.nb) * CeilDiv(m, t.mb) < threads) {
     t.nb = EvenBlock(n, CeilDiv(threads, copies * CeilDiv(m, t.mb)), t.nr);
   }
-}
-
-// The share of time that goes into packing blocks of mb x nb: 0.4 cycles for an element of a and b,
-// 16 multiply-adds in a cycle (Neoverse-V1).
-double PackingShare(int64_t mb, int64_t nb) {
-  return 6.4 * (1 / static_cast<double>(mb) + 1 / static_cast<double>(nb));
 }
 
 // The whole result as one block, its chunks side by side, if that beats blocks of `t`.
