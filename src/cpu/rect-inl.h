@@ -11,6 +11,7 @@
 #include <cstdint>
 
 #include "core/numerics.h"
+#include "cpu/bytes-inl.h"
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -121,8 +122,8 @@ using V4 = hn::Vec<D4>;
 template <int kStride>
 HWY_INLINE V4 LoadFour(const float* at) {
   const D4 d;
-  if constexpr (kStride == 1) return hn::LoadU(d, at);
-  return hn::ConcatEven(d, hn::LoadU(d, at + 4), hn::LoadU(d, at));
+  if constexpr (kStride == 1) return LoadBytes(d, at);
+  return hn::ConcatEven(d, LoadBytes(d, at + 4), LoadBytes(d, at));
 }
 
 // kVectors vectors of each k, where kVectors is a panel's width.
@@ -134,7 +135,7 @@ void CopyWholePanels(const float* source, const Rect& rect, float* first, int64_
     float* to = first;
     for (int64_t r = 0; r < rect.rows; r += 4 * kVectors) {
 #pragma GCC unroll 6
-      for (int i = 0; i < kVectors; ++i) hn::StoreU(hn::LoadU(d, from + 4 * i), d, to + 4 * i);
+      for (int i = 0; i < kVectors; ++i) hn::StoreU(LoadBytes(d, from + 4 * i), d, to + 4 * i);
       from += 4 * kVectors;
       to += panel_floats;
     }
@@ -163,7 +164,7 @@ void CopyRows(const float* source, Rect rect, const Panels& panels, int64_t k0, 
       int64_t i = 0;
       for (; i + 4 <= vectors; i += 4) hn::StoreU(LoadFour<kStride>(from + i * kStride), d, to + i);
       if (kStride == 1 && i < count && count >= 4) {  // the last four again
-        hn::StoreU(hn::LoadU(d, from + count - 4), d, to + count - 4);
+        hn::StoreU(LoadBytes(d, from + count - 4), d, to + count - 4);
         continue;
       }
       for (; i < count; ++i) to[i] = LoadAt<float>(from, i * kStride);
@@ -253,8 +254,8 @@ inline void TurnFourKernels(const float* source, int64_t step, const TapRect& re
   int64_t e = 0;
   for (; e + 4 <= run; e += 4) {
     const float* from = source + e;
-    const FourRows turned = Turn(hn::LoadU(d, from), hn::LoadU(d, from + step),
-                                 hn::LoadU(d, from + 2 * step), hn::LoadU(d, from + 3 * step));
+    const FourRows turned = Turn(LoadBytes(d, from), LoadBytes(d, from + step),
+                                 LoadBytes(d, from + 2 * step), LoadBytes(d, from + 3 * step));
     hn::StoreU(turned.k0, d, next());
     hn::StoreU(turned.k1, d, next());
     hn::StoreU(turned.k2, d, next());
@@ -283,6 +284,7 @@ HWY_INLINE void TurnFourRuns(const float* source, int64_t taps, float* to, int64
 template <>
 inline void PackTapRect<float>(const float* source, const TapRect& rect, const Panels& panels) {
   const int64_t width = panels.width, step = rect.row_stride, taps = rect.taps;
+  const bool aligned = reinterpret_cast<uintptr_t>(source) % alignof(float) == 0;
   float* panel = panels.first;
   for (int64_t p = 0; p < rect.rows; p += width, panel += panels.terms * width) {
     const int64_t count = std::min(width, rect.rows - p);
@@ -295,7 +297,7 @@ inline void PackTapRect<float>(const float* source, const TapRect& rect, const P
       }
       for (int64_t c = 0; c < rect.channels; ++c, from += rect.channel_stride) {
         float* to = panel + c * width + r;
-        if (step == taps && (taps == 2 || taps == 3)) {
+        if (step == taps && (taps == 2 || taps == 3) && aligned) {
           TurnFourRuns(from, taps, to, rect.channels * width);
         } else {
           TurnFourRows(from, from + step, from + 2 * step, from + 3 * step, taps, to,

@@ -165,7 +165,7 @@ void StoreTile(const TileEdges& at, const float* tile, int64_t width, T* out) {
         V value = hn::LoadU(d, from + j);
         if (at.row_bias != nullptr) value = hn::Add(value, hn::Set(d, at.row_bias[r]));
         if (at.column_bias != nullptr) value = hn::Add(value, hn::LoadU(d, at.column_bias + j));
-        hn::StoreU(value, d, to + j);
+        StoreBytes(value, d, to + j);
       }
     }
     if (at.column_step != 0 && at.row_bias == nullptr && at.column_bias == nullptr) {

@@ -11,6 +11,7 @@
 #include <cmath>
 #include <cstdint>
 
+#include "cpu/bytes-inl.h"
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -104,7 +105,7 @@ void MultiplyTile(const float* HWY_RESTRICT a, const float* HWY_RESTRICT b, int6
         const V before = add ? hn::LoadU(d, c + r * kWidth + j * kLanes) : hn::Zero(d);
         sums[r][j] = hn::Add(before, sums[r][j]);
       }
-      hn::StoreU(sums[r][j], d, to + to_rows[r] + j * kLanes);
+      StoreBytes(sums[r][j], d, to + to_rows[r] + j * kLanes);
     }
   }
 }
