@@ -152,7 +152,7 @@ class CaseChecker {
         const double value = got.At(e), expected = expected_[i].At(e);
         if (SameBits(value, expected)) continue;
         Fail(Join(OutputName(i), "[", JoinNumbers(got.IndexOf(e), ","), "] is ", Digits(value),
-                  ", another run of the oracle says ", Digits(expected), DataKind(integers)));
+                  ", the oracle says ", Digits(expected), DataKind(integers)));
         return false;
       }
     }

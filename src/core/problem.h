@@ -41,7 +41,7 @@ struct WeightStrides {
   bool operator==(const WeightStrides&) const = default;
 };
 
-// // fprop, dgrad: one value per output channel, added. wgrad: written, the sum of y, or of x, over
+// fprop, dgrad: one value per output channel, added. wgrad: written, the sum of y, or of x, over
 // batch and pixels.
 struct Bias {
   bool present = false;

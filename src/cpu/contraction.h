@@ -40,8 +40,7 @@ struct Strides {
 
 // Phases of a strided dgrad with few channels as columns of one contraction, so that g is packed
 // once for all of them: column o of the result is (phase, channel). Along an axis, phase f meets
-// tap `base
-// + f + stride * t` of w through tap t of g, if that is one of the `taps` of w, and is written to
+// tap (base + f + stride * t) of w through tap t of g, if w has such a tap, and is written to
 // position f + stride * pixel.
 struct PhaseColumns {
   int64_t channels = 0;  // of a phase; 0: o is no phase
