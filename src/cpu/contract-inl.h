@@ -136,6 +136,17 @@ class Block {
   void StoreBlock(const float* c) {
     const int64_t panels = CeilDiv(n_.size(), t_.nr), tile_floats = int64_t{t_.mr} * t_.nr;
     FillEdge(m_, !t_.o_is_n, m_edge_);
+    if constexpr (sizeof(T) == sizeof(float)) {
+      if (c_.sum_pixels && t_.o_is_n && c_.w.at[kAxes - 1] == 1) {
+        KernelRows rows;
+        FillKernelRows(c_, m_, m_edge_.offsets, t_.mr, t_.nr, panels * tile_floats, rows);
+        for (int64_t j = 0; j < n_.size(); j += t_.nr) {
+          StoreKernels(rows, m_edge_.offsets, c + j / t_.nr * tile_floats, n_edge_.offsets + j,
+                       std::min<int64_t>(t_.nr, n_.size() - j), static_cast<float*>(operands_.out));
+        }
+        return;
+      }
+    }
     for (int64_t j = 0; j < panels; ++j) {
       const float* tile = c + j * tile_floats;
       for (int64_t i = 0; i < m_.size(); i += t_.mr, tile += panels * tile_floats) {

@@ -126,50 +126,89 @@ HWY_INLINE V4 LoadFour(const float* at) {
   return hn::ConcatEven(d, LoadBytes(d, at + 4), LoadBytes(d, at));
 }
 
-// kVectors vectors of each k, where kVectors is a panel's width.
-template <int kVectors>
-void CopyWholePanels(const float* source, const Rect& rect, float* first, int64_t panel_floats) {
-  const D4 d;
-  for (int64_t k = 0; k < rect.depth; ++k, source += rect.k_stride, first += 4 * kVectors) {
+// Rows that are next to each other into whole panels, kVectors vectors wide each: whole cache lines are
+// read where the rows go to several panels.
+template <int kVectors, class Tag>
+HWY_INLINE void CopyWholePanels(Tag d, const float* source, const Rect& rect, float* first,
+                                int64_t panel_floats) {
+  constexpr int kStep = static_cast<int>(hn::MaxLanes(Tag()));
+  for (int64_t k = 0; k < rect.depth; ++k, source += rect.k_stride, first += kStep * kVectors) {
     const float* from = source;
     float* to = first;
-    for (int64_t r = 0; r < rect.rows; r += 4 * kVectors) {
+    for (int64_t r = 0; r < rect.rows; r += kStep * kVectors) {
 #pragma GCC unroll 6
-      for (int i = 0; i < kVectors; ++i) hn::StoreU(LoadBytes(d, from + 4 * i), d, to + 4 * i);
-      from += 4 * kVectors;
+      for (int i = 0; i < kVectors; ++i) {
+        hn::StoreU(LoadBytes(d, from + kStep * i), d, to + kStep * i);
+      }
+      from += kStep * kVectors;
       to += panel_floats;
     }
   }
 }
 
-// Rows are one or two elements apart: one copy per k. Reads whole cache lines where the rows go to
-// several panels.
+// Of the widths that tiles have; false for others.
+inline bool CopyPanels(const float* source, const Rect& rect, float* first, int64_t width,
+                       int64_t panel_floats) {
+  const hn::ScalableTag<float> whole;
+  const D4 four;
+  constexpr int64_t kLanes = hn::MaxLanes(hn::ScalableTag<float>());
+  if (width == 2 * kLanes) CopyWholePanels<2>(whole, source, rect, first, panel_floats);
+  else if (width == 3 * kLanes) CopyWholePanels<3>(whole, source, rect, first, panel_floats);
+  else if (width == 6 * kLanes) CopyWholePanels<6>(whole, source, rect, first, panel_floats);
+  else if (width == 12) CopyWholePanels<3>(four, source, rect, first, panel_floats);
+  else if (width == 8) CopyWholePanels<2>(four, source, rect, first, panel_floats);
+  else if (width == 4) CopyWholePanels<1>(four, source, rect, first, panel_floats);
+  else return false;
+  return true;
+}
+
+// A part of one panel; the rows are one or two elements apart. With `last`, nothing follows them.
 template <int kStride>
-void CopyRows(const float* source, Rect rect, const Panels& panels, int64_t k0, int64_t r0) {
-  const D4 d;
-  const int64_t width = panels.width, whole = rect.rows - rect.rows % width;
-  if (kStride == 1 && r0 % width == 0 && whole > 0 && (width == 8 || width == 12)) {
-    const Rect panels_of{whole, 1, rect.depth, rect.k_stride};
-    width == 8 ? CopyWholePanels<2>(source, panels_of, panels.At(k0, r0), panels.terms * width)
-               : CopyWholePanels<3>(source, panels_of, panels.At(k0, r0), panels.terms * width);
-    source += whole;
-    r0 += whole;
-    rect.rows -= whole;
+HWY_INLINE void CopyPiece(const float* from, const Rect& rect, bool last, float* to, int64_t width) {
+  const hn::ScalableTag<float> whole;
+  const D4 four;
+  constexpr int64_t kLanes = hn::MaxLanes(hn::ScalableTag<float>());
+  const int64_t count = rect.rows, vectors = kStride == 1 || !last ? count : count - 1;
+  for (int64_t k = 0; k < rect.depth; ++k, from += rect.k_stride, to += width) {
+    int64_t i = 0;
+    if (kStride == 1 && kLanes > 4) {
+      for (; i + kLanes <= count; i += kLanes) {
+        hn::StoreU(LoadBytes(whole, from + i), whole, to + i);
+      }
+    }
+    for (; i + 4 <= vectors; i += 4) {
+      hn::StoreU(LoadFour<kStride>(from + i * kStride), four, to + i);
+    }
+    if (kStride == 1 && i < count && count >= 4) {  // the last four again
+      hn::StoreU(LoadBytes(four, from + count - 4), four, to + count - 4);
+      continue;
+    }
+    for (; i < count; ++i) to[i] = LoadAt<float>(from, i * kStride);
   }
-  ForEachPiece(panels, k0, r0, rect.rows, [&](int64_t r, int64_t count, float* to) {
+}
+
+// Rows are one or two elements apart: one copy per k. What is left of a panel first, then whole
+// panels.
+template <int kStride>
+void CopyRows(const float* source, const Rect& rect, const Panels& panels, int64_t k0, int64_t r0) {
+  const int64_t width = panels.width;
+  for (int64_t r = 0; r < rect.rows;) {
+    const int64_t free = width - (r0 + r) % width, rest = rect.rows - r;
+    int64_t count = std::min(free, rest);
     const float* from = source + r * kStride;
-    // The last row ends the tensor: no vector may read beyond it.
-    const int64_t vectors = kStride == 1 || r + count < rect.rows ? count : count - 1;
-    for (int64_t k = 0; k < rect.depth; ++k, from += rect.k_stride, to += width) {
-      int64_t i = 0;
-      for (; i + 4 <= vectors; i += 4) hn::StoreU(LoadFour<kStride>(from + i * kStride), d, to + i);
-      if (kStride == 1 && i < count && count >= 4) {  // the last four again
-        hn::StoreU(LoadBytes(d, from + count - 4), d, to + count - 4);
+    float* to = panels.At(k0, r0 + r);
+    if (kStride == 1 && free == width && rest >= width) {
+      count = rest - rest % width;
+      if (CopyPanels(from, {count, 1, rect.depth, rect.k_stride}, to, width, panels.terms * width)) {
+        r += count;
         continue;
       }
-      for (; i < count; ++i) to[i] = LoadAt<float>(from, i * kStride);
+      count = width;
     }
-  });
+    CopyPiece<kStride>(from, {count, kStride, rect.depth, rect.k_stride}, r + count == rect.rows, to,
+                       width);
+    r += count;
+  }
 }
 
 struct FourRows {

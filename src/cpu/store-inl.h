@@ -7,6 +7,7 @@
 #define CONVGRAD_CPU_STORE_INL_H_
 #endif
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 
@@ -143,6 +144,68 @@ void StorePhases(const TileEdges& at, const float* tile, int64_t width, T* out) 
       float value = tile[r * width + j];
       if (at.column_bias != nullptr) value += at.column_bias[j];
       StoreAt(out, at.offset(r, j), Narrow<T>(value));
+    }
+  }
+}
+
+// A block of wgrad into weights whose taps are next to each other, as in OIX. Rows of the block go
+// tap by tap, `channels` rows each; four taps of four columns are turned in registers and written as
+// four runs. One float at a time this took 14 % of a 512-512 3x3 on 7x7.
+struct KernelRows {
+  static constexpr int kMost = Tiling::kMostColumns;
+
+  int64_t count = 0;
+  int32_t at[kMost];       // of each row in c
+  int32_t channels[kMost]; // of a row that starts four taps; 0: a row for itself; -1: not first of four
+};
+
+// Rows m of c, which is cut into tiles of mr x nr, `row_tiles` floats for mr rows.
+inline void FillKernelRows(const Contraction& c, Range m, const int64_t* offsets, int mr, int nr,
+                           int64_t row_tiles, KernelRows& rows) {
+  rows.count = m.size();
+  std::fill(rows.channels, rows.channels + rows.count, 0);
+  for (int64_t r = 0; r < rows.count;) {
+    const RowPlace place = PlaceOfRow(c, m.begin + r);
+    const int64_t first = place.channel / c.row_block * c.row_block;
+    const int64_t width = std::min(c.row_block, c.channels - first);
+    const int64_t end = std::min(r + place.run, rows.count);
+    for (; r < end; ++r) {
+      rows.at[r] = static_cast<int32_t>(r / mr * row_tiles + r % mr * nr);
+      if (rows.channels[r] != 0 || place.tap + 3 >= c.taps() || r + 3 * width >= rows.count ||
+          offsets[r + width] != offsets[r] + 1 || offsets[r + 2 * width] != offsets[r] + 2 ||
+          offsets[r + 3 * width] != offsets[r] + 3) {
+        continue;
+      }
+      rows.channels[r] = static_cast<int32_t>(width);
+      for (int64_t t = 1; t < 4; ++t) rows.channels[r + t * width] = -1;
+    }
+  }
+}
+
+// Columns of one panel of c.
+inline void StoreKernels(const KernelRows& rows, const int64_t* row_offsets, const float* c,
+                         const int64_t* column_offsets, int64_t columns, float* out) {
+  for (int64_t r = 0; r < rows.count; ++r) {
+    const int64_t step = rows.channels[r];
+    if (step < 0) continue;
+    float* const to = out + row_offsets[r];
+    int64_t j = 0;
+#if HWY_TARGET != HWY_SCALAR
+    const D4 d;
+    for (; step > 0 && j + 4 <= columns; j += 4) {
+      const FourRows turned =
+          Turn(hn::LoadU(d, c + rows.at[r] + j), hn::LoadU(d, c + rows.at[r + step] + j),
+               hn::LoadU(d, c + rows.at[r + 2 * step] + j),
+               hn::LoadU(d, c + rows.at[r + 3 * step] + j));
+      StoreBytes(turned.k0, d, to + column_offsets[j]);
+      StoreBytes(turned.k1, d, to + column_offsets[j + 1]);
+      StoreBytes(turned.k2, d, to + column_offsets[j + 2]);
+      StoreBytes(turned.k3, d, to + column_offsets[j + 3]);
+    }
+#endif
+    for (int64_t t = 0; t < (step > 0 ? 4 : 1); ++t) {
+      const float* from = c + rows.at[r + t * step];
+      for (int64_t i = j; i < columns; ++i) StoreAt(to, column_offsets[i] + t, from[i]);
     }
   }
 }
