@@ -215,10 +215,19 @@ void PackWeights(const Contraction& c, const T* w, Range o, const Chunk& chunk,
     return PackTapRect(from, {o.size(), c.w.o, channels.size(), c.w.channel, taps.size()}, panels);
   }
   Walk3 tap(taps.begin, taps1, taps2);
-  for (int64_t t = taps.begin, k0 = 0; t < taps.end; ++t, k0 += channels.size()) {
+  const auto next = [&] {
     const int64_t at = tap.at[0] * c.w.at[0] + tap.at[1] * c.w.at[1] + tap.at[2] * c.w.at[2];
-    PackRect(from + at, {o.size(), c.w.o, channels.size(), c.w.channel}, panels, k0, 0);
     if (++tap.at[2] == taps2) tap.NextRun(taps1);
+    return at;
+  };
+  if (std::min(c.w.o, c.w.channel) > 1 && taps.size() > 1) {
+    int64_t offsets[Chunks::kLongest];
+    for (int64_t t = 0; t < taps.size(); ++t) offsets[t] = next();
+    return PackScatteredTaps(from, {o.size(), c.w.o, channels.size(), c.w.channel, taps.size()},
+                             offsets, panels);
+  }
+  for (int64_t k0 = 0; k0 < chunk.terms(); k0 += channels.size()) {
+    PackRect(from + next(), {o.size(), c.w.o, channels.size(), c.w.channel}, panels, k0, 0);
   }
 }
 

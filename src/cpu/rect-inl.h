@@ -96,6 +96,27 @@ void PackTapRect(const T* source, const TapRect& rect, const Panels& panels) {
   }
 }
 
+// panels[t * channels + c, r] = source[r * row_stride + c * channel_stride + offsets[t]]: the taps of one
+// stride phase, of kernels whose taps are next to each other. A kernel is a cache line or so; tap by tap
+// over all kernels it would be fetched again for each.
+template <class T>
+void PackScatteredTaps(const T* source, const TapRect& rect, const int64_t* offsets,
+                       const Panels& panels) {
+  const int64_t width = panels.width;
+  for (int64_t p = 0; p < rect.rows; p += width) {
+    const int64_t count = std::min(width, rect.rows - p);
+    for (int64_t c = 0; c < rect.channels; ++c) {
+      const T* from = source + (p * rect.row_stride + c * rect.channel_stride);
+      float* to = panels.At(c, p);
+      for (int64_t t = 0; t < rect.taps; ++t, to += rect.channels * width) {
+        for (int64_t r = 0; r < count; ++r) {
+          to[r] = Widen(LoadAt<T>(from, r * rect.row_stride + offsets[t]));
+        }
+      }
+    }
+  }
+}
+
 template <class T>
 void PackRect(const T* source, const Rect& rect, const Panels& panels, int64_t k0, int64_t r0) {
   ForEachPiece(panels, k0, r0, rect.rows, [&](int64_t r, int64_t count, float* to) {
