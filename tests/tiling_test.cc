@@ -61,7 +61,7 @@ void ExpectFits(const Tiling& t, int64_t limit) {
   }
   ASSERT_GE(t.workspace_bytes(), 0);
   ASSERT_TRUE(limit < 0 || t.workspace_bytes() <= limit) << t.workspace_bytes();
-  const int64_t b = t.kc * t.nb, c = t.keeps_c && t.slabs == 0 ? t.mb * t.nb : 0;
+  const int64_t b = t.kc * t.nb, c = t.keeps_c && t.slabs == 0 ? t.results * t.mb * t.nb : 0;
   if (t.slabs > 0) {
     ASSERT_GT(t.slot_floats, 0);
     const int64_t shared = (t.slabs + 1) * t.mb * t.nb + Tiling::kAlign;
@@ -117,8 +117,10 @@ TEST(Tiling, HoldsEveryPhase) {
     const Contraction largest = MakeLargestContraction(problem);
     const Chunks most = MakeChunks(largest);
     const int64_t kc = MakeTiling(largest, 1, 1, -1, kUnits[1]).kc;
-    for (int64_t phase = 0; phase < CountPhases(problem); ++phase) {
-      const Contraction c = MakeContraction(problem, problem.groups - 1, phase);
+    const int64_t halves = largest.zipped ? 2 : 1;
+    for (int64_t half = 0; half < CountPhases(problem) * halves; ++half) {
+      const Contraction c =
+          MakeContraction(problem, problem.groups - 1, half / halves, half % halves == 1);
       const Chunks chunks = MakeChunks(c);
       ASSERT_LE(c.rows(), largest.rows()) << seed;
       ASSERT_EQ(c.o, largest.o) << seed;

@@ -52,7 +52,25 @@ class Block {
     for (int64_t i = 0; i < chunks; ++i) {
       RunChunk(i, i + 1 == chunks, ChunkAt(chunks_, i), c);
     }
+  }
+
+  void StoreLast(const float* c) {
     if (t_.stores_last) StoreBlock(c);
+  }
+
+  // This one is odd. Four channels at a time, along the pixels: lines of the result.
+  void StoreWithEven(const float* even, const float* odd) {
+    const int64_t tile_floats = int64_t{t_.mr} * t_.nr;
+    FillEdge(m_, !t_.o_is_n, m_edge_);
+    const ZippedRows rows{m_.size(), t_.mr, t_.nr, CeilDiv(n_.size(), t_.nr) * tile_floats,
+                          m_edge_.offsets};
+    for (int64_t j = 0, columns = 0; j < n_.size(); j += columns) {
+      const int64_t at = j / t_.nr * tile_floats + j % t_.nr;
+      columns = std::min<int64_t>({4, t_.nr - j % t_.nr, n_.size() - j});
+      StoreZipped(rows, even + at, odd + at, columns, n_edge_.offsets + j,
+                  operands_.bias == nullptr ? nullptr : n_edge_.bias + j,
+                  static_cast<T*>(operands_.out) - 1);
+    }
   }
 
   // One step where chunks are summed side by side.
@@ -192,22 +210,38 @@ class Block {
   alignas(64) float tile_c_[24 * kLanes];  // [mr, nr]
 };
 
+template <class T>
+void RunIn(const Contraction& contraction, const Tiling& tiling, const BlockOperands& operands,
+           Range m, Range n, float* a, float* b, float* c, const BlockStep& step) {
+  {
+    Block<T> block(contraction, tiling, operands);
+    block.Start(m, n, a, b);
+    if (step.kind != BlockStep::kWhole) return block.RunStep(step);
+    block.RunWhole(c);
+    if (step.odd == nullptr) return block.StoreLast(c);
+  }
+  Block<T> odd(*step.odd, tiling, operands);
+  float* const odd_c = c + tiling.mb * tiling.nb;
+  odd.Start(m, n, a, b);
+  odd.RunWhole(odd_c);
+  odd.StoreWithEven(c, odd_c);
+}
+
 // Apart from RunBlock, so that only a run without workspace needs that much stack.
 template <class T>
-HWY_NOINLINE void RunOnStack(Block<T>& block, Range m, Range n) {
+HWY_NOINLINE void RunOnStack(const Contraction& contraction, const Tiling& tiling,
+                             const BlockOperands& operands, Range m, Range n,
+                             const BlockStep& step) {
   alignas(64) float a[Chunks::kLongest * Tiling::kMostRows], b[Tiling::kStackB], c[Tiling::kStackC];
-  block.Start(m, n, a, b);
-  block.RunWhole(c);
+  RunIn<T>(contraction, tiling, operands, m, n, a, b, c, step);
 }
 
 template <class T>
 void RunBlock(const Contraction& contraction, const Tiling& tiling, const BlockOperands& operands,
               Range m, Range n, float* memory, const BlockStep& step) {
-  Block<T> block(contraction, tiling, operands);
-  if (memory == nullptr) return RunOnStack(block, m, n);
+  if (memory == nullptr) return RunOnStack<T>(contraction, tiling, operands, m, n, step);
   float* const b = memory + tiling.a_floats();
-  block.Start(m, n, memory, b);
-  step.kind == BlockStep::kWhole ? block.RunWhole(b + tiling.kc * tiling.nb) : block.RunStep(step);
+  RunIn<T>(contraction, tiling, operands, m, n, memory, b, b + tiling.kc * tiling.nb, step);
 }
 
 }  // namespace HWY_NAMESPACE

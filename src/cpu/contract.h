@@ -23,6 +23,7 @@ struct BlockStep {
   Kind kind = kWhole;
   int64_t chunk = 0;
   float* c = nullptr;  // what kLoad and kChunk write and kStore reads: [mb, nb] in tiles
+  const Contraction* odd = nullptr;  // kWhole: the other of two that are zipped
 };
 
 // Rows m and columns n of the result. memory: slot_floats floats, or null.

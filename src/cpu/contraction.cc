@@ -85,6 +85,13 @@ bool HasPhaseColumns(const Problem& p) {
   return phases > 1 && phases <= 4096 && work <= 2;
 }
 
+// With as many even positions as odd ones, the two phases have the same pixels.
+bool IsZipped(const Problem& p) {
+  const Axis& last = p.axes[kAxes - 1];
+  return p.pass == Pass::kDgrad && last.stride == 2 && last.in > 0 && last.in % 2 == 0 &&
+         p.x.s[kAxes - 1] == 1 && !HasPhaseColumns(p);
+}
+
 int64_t Phases(const Axis& axis) { return std::min(axis.stride, std::max<int64_t>(axis.in, 1)); }
 
 bool IsUnit(const GatherAxis& axis) { return axis.pixels == 1 && axis.taps == 1; }
@@ -145,10 +152,10 @@ int64_t EvenBlock(int64_t extent, int64_t most) {
 
 int64_t CountPhases(const Problem& p) {
   if (p.pass != Pass::kDgrad || HasPhaseColumns(p)) return 1;
-  return Phases(p.axes[0]) * Phases(p.axes[1]) * Phases(p.axes[2]);
+  return Phases(p.axes[0]) * Phases(p.axes[1]) * (IsZipped(p) ? 1 : Phases(p.axes[2]));
 }
 
-Contraction MakeContraction(const Problem& p, int64_t group, int64_t phase) {
+Contraction MakeContraction(const Problem& p, int64_t group, int64_t phase, bool odd) {
   const bool dgrad = p.pass == Pass::kDgrad;
   Contraction c;
   c.sum_pixels = p.pass == Pass::kWgrad;
@@ -160,6 +167,8 @@ Contraction MakeContraction(const Problem& p, int64_t group, int64_t phase) {
   c.v = {group * c.o * v.c, v.n, 0, v.c, v.s};
   c.w = {group * p.w.g, 0, dgrad ? p.w.co : p.w.ci, dgrad ? p.w.ci : p.w.co, p.w.s};
   const bool columns = HasPhaseColumns(p);
+  c.zipped = IsZipped(p);
+  if (c.zipped) phase = 2 * phase + odd;
   for (int a = kAxes - 1; a >= 0; --a) {
     const Axis& axis = p.axes[a];
     if (columns && axis.stride > 1) {

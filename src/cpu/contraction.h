@@ -59,6 +59,11 @@ struct Contraction {
   Strides g, w, v;
   PhaseColumns columns;
 
+  // dgrad with a stride of two along pixels that are next to each other: one of two phases, of even
+  // and of odd positions, whose results lie between each other. A task computes both and writes
+  // whole lines.
+  bool zipped = false;
+
   // wgrad: rows of the result are blocks of so many channels; in a block, tap by tap.
   int64_t row_block = 1;
 
@@ -79,10 +84,12 @@ inline RowPlace PlaceOfRow(const Contraction& c, int64_t row) {
   return {at / width, first + at % width, width - at % width};
 }
 
-// Stride phases of the problem, each a contraction of its own: 1 but for dgrad.
+// Stride phases of the problem, each a contraction of its own: 1 but for dgrad. Two that are zipped
+// count once.
 int64_t CountPhases(const Problem& problem);
 
-Contraction MakeContraction(const Problem& problem, int64_t group, int64_t phase);
+// `odd`: the second of two that are zipped.
+Contraction MakeContraction(const Problem& problem, int64_t group, int64_t phase, bool odd = false);
 
 // As many pixels and as many taps as any phase has.
 Contraction MakeLargestContraction(const Problem& problem);

@@ -40,12 +40,12 @@ struct Tasks {
   int64_t each() const { return m_blocks * n_blocks; }
 
   void Run(int64_t i, const Contraction& c, const BlockOperands& operands, DataType type,
-           float* memory) const {
+           float* memory, const Contraction* odd = nullptr) const {
     const int64_t rows = c.rows(), m = tiling.o_is_n ? rows : c.o, n = tiling.o_is_n ? c.o : rows;
     const int64_t m0 = i / n_blocks * tiling.mb, n0 = i % n_blocks * tiling.nb;
     if (m0 >= m || n0 >= n) return;  // a phase with fewer pixels than the first
     BlockFunctionOf(type)(c, tiling, operands, {m0, std::min(m, m0 + tiling.mb)},
-                          {n0, std::min(n, n0 + tiling.nb)}, memory, {});
+                          {n0, std::min(n, n0 + tiling.nb)}, memory, {.odd = odd});
   }
 };
 
@@ -115,7 +115,10 @@ void RunContractions(const Problem& p, const Operands& operands, float beta, con
     if (p.bias.present && !writes_w) {
       own.bias = At(operands.bias, p.type, group * (dgrad ? p.ci : p.co) * p.bias.stride);
     }
-    tasks.Run(task % tasks.each(), c, own, p.type, SlotMemory(tiling, workspace, slot));
+    const Contraction odd =
+        c.zipped ? MakeContraction(p, group, copy % phases, true) : Contraction{};
+    tasks.Run(task % tasks.each(), c, own, p.type, SlotMemory(tiling, workspace, slot),
+              c.zipped ? &odd : nullptr);
   });
   if (!writes_w || !p.bias.present) return;
   const Contraction c = MakeBiasContraction(p);

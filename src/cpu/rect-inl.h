@@ -96,9 +96,9 @@ void PackTapRect(const T* source, const TapRect& rect, const Panels& panels) {
   }
 }
 
-// panels[t * channels + c, r] = source[r * row_stride + c * channel_stride + offsets[t]]: the taps of one
-// stride phase, of kernels whose taps are next to each other. A kernel is a cache line or so; tap by tap
-// over all kernels it would be fetched again for each.
+// panels[t * channels + c, r] = source[r * row_stride + c * channel_stride + offsets[t]]: the taps
+// of one stride phase, of kernels whose taps are next to each other. A kernel is a cache line or
+// so; tap by tap over all kernels it would be fetched again for each.
 template <class T>
 void PackScatteredTaps(const T* source, const TapRect& rect, const int64_t* offsets,
                        const Panels& panels) {
@@ -147,8 +147,8 @@ HWY_INLINE V4 LoadFour(const float* at) {
   return hn::ConcatEven(d, LoadBytes(d, at + 4), LoadBytes(d, at));
 }
 
-// Rows that are next to each other into whole panels, kVectors vectors wide each: whole cache lines are
-// read where the rows go to several panels.
+// Rows that are next to each other into whole panels, kVectors vectors wide each: whole cache lines
+// are read where the rows go to several panels.
 template <int kVectors, class Tag>
 HWY_INLINE void CopyWholePanels(Tag d, const float* source, const Rect& rect, float* first,
                                 int64_t panel_floats) {
@@ -173,19 +173,27 @@ inline bool CopyPanels(const float* source, const Rect& rect, float* first, int6
   const hn::ScalableTag<float> whole;
   const D4 four;
   constexpr int64_t kLanes = hn::MaxLanes(hn::ScalableTag<float>());
-  if (width == 2 * kLanes) CopyWholePanels<2>(whole, source, rect, first, panel_floats);
-  else if (width == 3 * kLanes) CopyWholePanels<3>(whole, source, rect, first, panel_floats);
-  else if (width == 6 * kLanes) CopyWholePanels<6>(whole, source, rect, first, panel_floats);
-  else if (width == 12) CopyWholePanels<3>(four, source, rect, first, panel_floats);
-  else if (width == 8) CopyWholePanels<2>(four, source, rect, first, panel_floats);
-  else if (width == 4) CopyWholePanels<1>(four, source, rect, first, panel_floats);
-  else return false;
+  if (width == 2 * kLanes)
+    CopyWholePanels<2>(whole, source, rect, first, panel_floats);
+  else if (width == 3 * kLanes)
+    CopyWholePanels<3>(whole, source, rect, first, panel_floats);
+  else if (width == 6 * kLanes)
+    CopyWholePanels<6>(whole, source, rect, first, panel_floats);
+  else if (width == 12)
+    CopyWholePanels<3>(four, source, rect, first, panel_floats);
+  else if (width == 8)
+    CopyWholePanels<2>(four, source, rect, first, panel_floats);
+  else if (width == 4)
+    CopyWholePanels<1>(four, source, rect, first, panel_floats);
+  else
+    return false;
   return true;
 }
 
 // A part of one panel; the rows are one or two elements apart. With `last`, nothing follows them.
 template <int kStride>
-HWY_INLINE void CopyPiece(const float* from, const Rect& rect, bool last, float* to, int64_t width) {
+HWY_INLINE void CopyPiece(const float* from, const Rect& rect, bool last, float* to,
+                          int64_t width) {
   const hn::ScalableTag<float> whole;
   const D4 four;
   constexpr int64_t kLanes = hn::MaxLanes(hn::ScalableTag<float>());
@@ -220,14 +228,15 @@ void CopyRows(const float* source, const Rect& rect, const Panels& panels, int64
     float* to = panels.At(k0, r0 + r);
     if (kStride == 1 && free == width && rest >= width) {
       count = rest - rest % width;
-      if (CopyPanels(from, {count, 1, rect.depth, rect.k_stride}, to, width, panels.terms * width)) {
+      if (CopyPanels(from, {count, 1, rect.depth, rect.k_stride}, to, width,
+                     panels.terms * width)) {
         r += count;
         continue;
       }
       count = width;
     }
-    CopyPiece<kStride>(from, {count, kStride, rect.depth, rect.k_stride}, r + count == rect.rows, to,
-                       width);
+    CopyPiece<kStride>(from, {count, kStride, rect.depth, rect.k_stride}, r + count == rect.rows,
+                       to, width);
     r += count;
   }
 }

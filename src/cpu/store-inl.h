@@ -149,14 +149,15 @@ void StorePhases(const TileEdges& at, const float* tile, int64_t width, T* out) 
 }
 
 // A block of wgrad into weights whose taps are next to each other, as in OIX. Rows of the block go
-// tap by tap, `channels` rows each; four taps of four columns are turned in registers and written as
-// four runs. One float at a time this took 14 % of a 512-512 3x3 on 7x7.
+// tap by tap, `channels` rows each; four taps of four columns are turned in registers and written
+// as four runs. One float at a time this took 14 % of a 512-512 3x3 on 7x7.
 struct KernelRows {
   static constexpr int kMost = Tiling::kMostColumns;
 
   int64_t count = 0;
-  int32_t at[kMost];       // of each row in c
-  int32_t channels[kMost]; // of a row that starts four taps; 0: a row for itself; -1: not first of four
+  int32_t at[kMost];        // of each row in c
+  int32_t channels[kMost];  // of a row that starts four taps; 0: a row for itself; -1: not first of
+                            // four
 };
 
 // Rows m of c, which is cut into tiles of mr x nr, `row_tiles` floats for mr rows.
@@ -193,10 +194,9 @@ inline void StoreKernels(const KernelRows& rows, const int64_t* row_offsets, con
 #if HWY_TARGET != HWY_SCALAR
     const D4 d;
     for (; step > 0 && j + 4 <= columns; j += 4) {
-      const FourRows turned =
-          Turn(hn::LoadU(d, c + rows.at[r] + j), hn::LoadU(d, c + rows.at[r + step] + j),
-               hn::LoadU(d, c + rows.at[r + 2 * step] + j),
-               hn::LoadU(d, c + rows.at[r + 3 * step] + j));
+      const FourRows turned = Turn(
+          hn::LoadU(d, c + rows.at[r] + j), hn::LoadU(d, c + rows.at[r + step] + j),
+          hn::LoadU(d, c + rows.at[r + 2 * step] + j), hn::LoadU(d, c + rows.at[r + 3 * step] + j));
       StoreBytes(turned.k0, d, to + column_offsets[j]);
       StoreBytes(turned.k1, d, to + column_offsets[j + 1]);
       StoreBytes(turned.k2, d, to + column_offsets[j + 2]);
@@ -207,6 +207,59 @@ inline void StoreKernels(const KernelRows& rows, const int64_t* row_offsets, con
       const float* from = c + rows.at[r + t * step];
       for (int64_t i = j; i < columns; ++i) StoreAt(to, column_offsets[i] + t, from[i]);
     }
+  }
+}
+
+// Rows of c, in tiles of mr x nr, `row_tiles` floats for mr rows: pixels of two zipped phases, and
+// where the even ones go.
+struct ZippedRows {
+  int64_t count;
+  int mr, nr;
+  int64_t row_tiles;
+  const int64_t* offsets;
+
+  int64_t At(int64_t r) const { return r / mr * row_tiles + r % mr * nr; }
+};
+
+// Up to four columns: out[row + column] = even, out[row + column + 1] = odd. mr is a multiple of 2
+// only on AVX2: four rows may be of two tiles.
+template <class T>
+void StoreZipped(const ZippedRows& rows, const float* even, const float* odd, int64_t columns,
+                 const int64_t* column_offsets, const float* bias, T* out) {
+  for (int64_t r = 0; r < rows.count;) {
+    const int64_t* const to = rows.offsets + r;
+#if HWY_TARGET != HWY_SCALAR
+    if constexpr (sizeof(T) == sizeof(float)) {
+      if (columns == 4 && r + 4 <= rows.count && to[1] == to[0] + 2 && to[2] == to[0] + 4 &&
+          to[3] == to[0] + 6) {
+        const D4 d;
+        const int64_t at[4] = {rows.At(r), rows.At(r + 1), rows.At(r + 2), rows.At(r + 3)};
+        const V4 add = bias == nullptr ? hn::Zero(d) : hn::LoadU(d, bias);
+        const auto load = [&](const float* c, int i) {
+          return hn::Add(hn::LoadU(d, c + at[i]), add);
+        };
+        const FourRows x = Turn(load(even, 0), load(even, 1), load(even, 2), load(even, 3));
+        const FourRows y = Turn(load(odd, 0), load(odd, 1), load(odd, 2), load(odd, 3));
+        const auto store = [&](int i, V4 a, V4 b) {
+          float* const at_column = out + to[0] + column_offsets[i];
+          StoreBytes(hn::InterleaveLower(d, a, b), d, at_column);
+          StoreBytes(hn::InterleaveUpper(d, a, b), d, at_column + 4);
+        };
+        store(0, x.k0, y.k0);
+        store(1, x.k1, y.k1);
+        store(2, x.k2, y.k2);
+        store(3, x.k3, y.k3);
+        r += 4;
+        continue;
+      }
+    }
+#endif
+    for (int64_t j = 0; j < columns; ++j) {
+      const float add = bias == nullptr ? 0.0f : bias[j];
+      StoreAt(out, to[0] + column_offsets[j], Narrow<T>(even[rows.At(r) + j] + add));
+      StoreAt(out, to[0] + column_offsets[j] + 1, Narrow<T>(odd[rows.At(r) + j] + add));
+    }
+    ++r;
   }
 }
 

@@ -45,8 +45,6 @@ struct Budget {
   int64_t b, c;
 };
 
-constexpr Budget kStack{Tiling::kStackB, Tiling::kStackC};
-
 // A tensor of 2^60 elements has more tasks than can be counted; nobody runs them.
 int64_t Product(int64_t a, int64_t b, int64_t c) {
   int64_t product = 0;
@@ -146,11 +144,13 @@ Tiling MakeTiling(const Contraction& c, int64_t copies, int threads, int64_t lim
   // Vectors go along the side of the result that is contiguous; where both or none are, along o.
   t.o_is_n = c.sum_pixels ? c.w.o == 1 || c.w.channel != 1 : c.v.o == 1 || c.v.at[kAxes - 1] != 1;
   if (c.o <= 4 && unit.lanes > 2) t.o_is_n = false;
-  if (c.columns.channels > 0) t.o_is_n = true;
+  if (c.columns.channels > 0 || c.zipped) t.o_is_n = true;
   // A line of OIX weights has several taps, which are rows far apart: written panel by panel of
   // columns, at the end, they meet in L1.
   t.stores_last = c.sum_pixels && c.taps() > 1 && c.row_block < c.channels;
+  t.stores_last |= c.zipped;
   t.keeps_c |= t.stores_last;
+  t.results = c.zipped ? 2 : 1;
   // Empty sides have no blocks to share out, but the sharing divides by their number.
   const int64_t rows = std::max<int64_t>(c.rows(), 1), o = std::max<int64_t>(c.o, 1);
   const int64_t m = t.o_is_n ? rows : o, n = t.o_is_n ? o : rows;
@@ -159,27 +159,29 @@ Tiling MakeTiling(const Contraction& c, int64_t copies, int threads, int64_t lim
   const auto try_budget = [&](const Budget& budget) {
     ChooseBlocks(t, m, n, copies, threads, budget);
     t.slots = std::clamp<int64_t>(Product(copies, CeilDiv(m, t.mb), CeilDiv(n, t.nb)), 1, threads);
-    t.slot_floats = Tiling::kAlign + t.a_floats() + t.kc * t.nb + (t.keeps_c ? t.mb * t.nb : 0);
+    t.slot_floats = Tiling::kAlign + t.a_floats() + t.kc * t.nb + t.c_floats();
   };
-  // b takes half of L2, and c, which streams past it, may be as large as all of it.
+  // b takes half of L2, and c, which streams past it, may be as large as all of it (each c, where
+  // there are two).
   const int64_t l2_floats = unit.l2_bytes / int64_t{sizeof(float)};
   Budget budget{l2_floats / 2, l2_floats};
+  const Budget stack{Tiling::kStackB, Tiling::kStackC / t.results};
   try_budget(budget);
   if (c.sum_pixels && copies == 1 && threads > 1 && SplitSum(t, m, n, threads, chunks, limit)) {
     return t;
   }
-  for (; budget.b > kStack.b; try_budget(budget)) {
-    const bool stack_holds = t.kc * t.nb <= kStack.b && (!t.keeps_c || t.mb * t.nb <= kStack.c);
+  for (; budget.b > stack.b; try_budget(budget)) {
+    const bool stack_holds = t.kc * t.nb <= Tiling::kStackB && t.c_floats() <= Tiling::kStackC;
     if (stack_holds) break;  // a small problem needs no workspace
     if (limit < 0 || t.workspace_bytes() <= limit) return t;
     budget = {budget.b / 2, budget.c / 2};
   }
-  if (t.kc * t.nr > kStack.b) {
-    ChooseShape(t, m, n, unit, kStack.b / t.kc);
-    try_budget(kStack);
+  if (t.kc * t.nr > stack.b) {
+    ChooseShape(t, m, n, unit, stack.b / t.kc);
+    try_budget(stack);
   }
   // Of c the stack holds less than halving both has left: 8 Ki of 32 Ki floats.
-  if (t.keeps_c && t.mb * t.nb > kStack.c) try_budget(kStack);
+  if (t.c_floats() > Tiling::kStackC) try_budget(stack);
   t.slot_floats = 0;
   t.a_panels = 1;
   return t;

@@ -35,6 +35,7 @@ struct Tiling {
   int64_t kc = 0;            // depth of a block: the longest chunk
   bool stores_last = false;  // after all chunks, column panel by column panel
   bool keeps_c = false;      // c is kept between chunks
+  int results = 1;           // c of a task: 2 where two phases are zipped
   int64_t slots = 1;         // blocks that are worked on at a time
   int64_t slot_floats = 0;   // workspace of each; 0: what fits on the stack
 
@@ -46,6 +47,7 @@ struct Tiling {
   int a_panels = 4;  // of a that are packed at once
 
   int64_t a_floats() const { return a_panels * kc * mr; }
+  int64_t c_floats() const { return keeps_c ? results * mb * nb : 0; }
   int64_t slab_floats() const { return mb * nb; }
   int64_t workspace_bytes() const {
     const int64_t shared = slabs > 0 ? kAlign + (slabs + 1) * slab_floats() : 0;  // c, too
