@@ -5,7 +5,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "tools/multiply_add_f32.cc"
 #include "hwy/foreach_target.h"
-#include "cpu/tile-inl.h"
+#include "cpu/vectors-inl.h"
 #include "hwy/highway.h"
 #include "tools/multiply_add_loop.h"
 // clang-format on

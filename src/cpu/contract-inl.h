@@ -13,7 +13,7 @@
 #include "cpu/contract.h"
 #include "cpu/pack-inl.h"
 #include "cpu/store-inl.h"
-#include "cpu/tile-inl.h"
+#include "cpu/tile.h"
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();

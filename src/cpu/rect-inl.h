@@ -11,7 +11,7 @@
 #include <cstdint>
 
 #include "core/numerics.h"
-#include "cpu/bytes-inl.h"
+#include "cpu/vectors-inl.h"
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -170,9 +170,8 @@ HWY_INLINE void CopyWholePanels(Tag d, const float* source, const Rect& rect, fl
 // Of the widths that tiles have; false for others.
 inline bool CopyPanels(const float* source, const Rect& rect, float* first, int64_t width,
                        int64_t panel_floats) {
-  const hn::ScalableTag<float> whole;
+  const D whole;
   const D4 four;
-  constexpr int64_t kLanes = hn::MaxLanes(hn::ScalableTag<float>());
   if (width == 2 * kLanes)
     CopyWholePanels<2>(whole, source, rect, first, panel_floats);
   else if (width == 3 * kLanes)
@@ -194,9 +193,8 @@ inline bool CopyPanels(const float* source, const Rect& rect, float* first, int6
 template <int kStride>
 HWY_INLINE void CopyPiece(const float* from, const Rect& rect, bool last, float* to,
                           int64_t width) {
-  const hn::ScalableTag<float> whole;
+  const D whole;
   const D4 four;
-  constexpr int64_t kLanes = hn::MaxLanes(hn::ScalableTag<float>());
   const int64_t count = rect.rows, vectors = kStride == 1 || !last ? count : count - 1;
   for (int64_t k = 0; k < rect.depth; ++k, from += rect.k_stride, to += width) {
     int64_t i = 0;

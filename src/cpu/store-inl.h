@@ -13,8 +13,8 @@
 
 #include "core/numerics.h"
 #include "cpu/pack-inl.h"
-#include "cpu/tile-inl.h"
 #include "cpu/tiling.h"
+#include "cpu/vectors-inl.h"
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();

@@ -6,7 +6,7 @@
 #include "hwy/foreach_target.h"
 #include "cpu/cache.h"
 #include "cpu/engine.h"
-#include "cpu/tile-inl.h"
+#include "cpu/vectors-inl.h"
 #include "hwy/highway.h"
 // clang-format on
 

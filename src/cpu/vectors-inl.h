@@ -1,11 +1,13 @@
-// Vectors from and to the user's tensors, whose elements may lie at any byte.
-#if defined(CONVGRAD_CPU_BYTES_INL_H_) == defined(HWY_TARGET_TOGGLE)
-#ifdef CONVGRAD_CPU_BYTES_INL_H_
-#undef CONVGRAD_CPU_BYTES_INL_H_
+// The vectors of an instruction set, and how they come from and go to the user's tensors, whose
+// elements may lie at any byte.
+#if defined(CONVGRAD_CPU_VECTORS_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef CONVGRAD_CPU_VECTORS_INL_H_
+#undef CONVGRAD_CPU_VECTORS_INL_H_
 #else
-#define CONVGRAD_CPU_BYTES_INL_H_
+#define CONVGRAD_CPU_VECTORS_INL_H_
 #endif
 
+#include <cmath>
 #include <cstdint>
 
 #include "core/numerics.h"
@@ -15,6 +17,24 @@ HWY_BEFORE_NAMESPACE();
 namespace convgrad {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
+
+using D = hn::ScalableTag<float>;
+using V = hn::Vec<D>;
+constexpr int kLanes = static_cast<int>(hn::MaxLanes(D()));
+#if HWY_TARGET == HWY_AVX2
+constexpr int kRegisters = 16;
+#else
+constexpr int kRegisters = 32;
+#endif
+
+// sum + x * y, rounded once, on every CPU.
+HWY_INLINE V FusedMulAdd(V x, V y, V sum) {
+#if HWY_TARGET == HWY_SCALAR
+  return V(std::fma(x.raw, y.raw, sum.raw));
+#else
+  return hn::MulAdd(x, y, sum);
+#endif
+}
 
 template <class Tag>
 HWY_INLINE hn::Vec<Tag> LoadBytes(Tag d, const float* from) {

@@ -1,0 +1,27 @@
+// The micro-kernel: a tile of c in registers, which goes to rows of any place: c again, or the
+// result. Step 7 of the story, the only hot loop. Knows panels of a, [terms, rows], and b, [terms,
+// columns]; nothing about tensors.
+#ifndef CONVGRAD_CPU_TILE_H_
+#define CONVGRAD_CPU_TILE_H_
+
+#include <cstdint>
+
+namespace convgrad {
+
+// How a chunk joins the c of the chunks before it.
+enum class Join {
+  kAlone,  // c = sum
+  kFirst,  // c = 0 + sum
+  kAdd,    // c = c + sum
+  kChain,  // the sum starts from c
+};
+
+using TileFunction = void (*)(const float* a, const float* b, int64_t terms, const float* c,
+                              Join join, float* to, const int64_t* to_rows);
+
+// For one of the shapes of tiling.cc, on the instruction set of this CPU.
+TileFunction TileFunctionOf(int rows, int vectors);
+
+}  // namespace convgrad
+
+#endif  // CONVGRAD_CPU_TILE_H_
