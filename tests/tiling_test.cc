@@ -12,7 +12,7 @@ namespace convgrad {
 namespace {
 
 constexpr VectorUnit kUnits[] = {
-    {"SCALAR", 1, 32}, {"NEON", 4, 32}, {"AVX2", 8, 16}, {"AVX3", 16, 32}};
+    {"SCALAR", 1, 32, true}, {"NEON", 4, 32, false}, {"AVX2", 8, 16, true}, {"AVX3", 16, 32, true}};
 
 Problem RandomProblem(uint64_t seed) {
   std::mt19937_64 random(seed);
@@ -61,18 +61,20 @@ void ExpectFits(const Tiling& t, int64_t limit) {
   }
   ASSERT_GE(t.workspace_bytes(), 0);
   ASSERT_TRUE(limit < 0 || t.workspace_bytes() <= limit) << t.workspace_bytes();
-  const int64_t b = t.kc * t.nb, c = t.keeps_c && t.slabs == 0 ? t.results * t.mb * t.nb : 0;
+  const int64_t a = t.a_floats(), b = t.kc * t.nb,
+                c = t.keeps_c && t.slabs == 0 ? t.results * t.mb * t.nb : 0;
   if (t.slabs > 0) {
     ASSERT_GT(t.slot_floats, 0);
     const int64_t shared = (t.slabs + 1) * t.mb * t.nb + Tiling::kAlign;
     ASSERT_GE(t.workspace_bytes(), 4 * (t.slots * t.slot_floats + shared));
   }
   if (t.slot_floats == 0) {
+    ASSERT_LE(a, kRowPitch * Tiling::kMostRows);
     ASSERT_LE(b, Tiling::kStackB);
     ASSERT_LE(c, Tiling::kStackC);
   } else {
     // The first cache line may be as much as 63 bytes into the slot.
-    ASSERT_GE(t.slot_floats, b + c + Tiling::kAlign);
+    ASSERT_GE(t.slot_floats, a + b + c + Tiling::kAlign);
   }
 }
 

@@ -12,6 +12,7 @@
 
 #include "cpu/contract.h"
 #include "cpu/pack-inl.h"
+#include "cpu/pack_rows-inl.h"
 #include "cpu/store-inl.h"
 #include "cpu/tile.h"
 #include "hwy/highway.h"
@@ -28,7 +29,7 @@ class Block {
         chunks_(MakeChunks(contraction)),
         t_(tiling),
         operands_(operands),
-        tile_(TileFunctionOf(tiling.mr, tiling.vectors)) {}
+        tile_(TileFunctionOf(tiling.mr, tiling.vectors, tiling.a_by_rows)) {}
 
   // a: [kc, mr], a few panels. b: [kc, nb] in panels of nr.
   void Start(Range m, Range n, float* a, float* b) {
@@ -92,24 +93,31 @@ class Block {
                 static_cast<const T*>(operands_.other), side, chunk, {to, width, chunk.terms()});
   }
 
+  void PackA(Range rows, const Chunk& chunk) const {
+    if (!t_.a_by_rows) return Pack(!t_.o_is_n, rows, chunk, a_, t_.mr);
+    PackByRows<T>(c_, static_cast<const T*>(operands_.g), rows, chunk, t_.mr, a_);
+  }
+
+  int64_t ARowFloats(int64_t terms) const { return t_.a_by_rows ? kRowPitch : terms; }
+
   void RunChunk(int64_t index, bool last, const Chunk& chunk, float* c) {
     const int64_t terms = chunk.terms();
     const bool scales = index == 0 && operands_.beta != 0;
-    const Join next = chunks_.chained ? Join::kChain : Join::kAdd;
+    const ChunkJoin next = chunks_.chained ? ChunkJoin::kChain : ChunkJoin::kAdd;
     if (terms > 0) Pack(t_.o_is_n, n_, chunk, b_, t_.nr);
     const int64_t at_once = int64_t{t_.a_panels} * t_.mr;
     for (int64_t i = 0; i < m_.size(); i += t_.mr) {
       const Range rows{m_.begin + i, std::min(m_.begin + i + t_.mr, m_.end)};
-      const float* a = a_ + i % at_once * terms;
+      const float* a = a_ + i % at_once * ARowFloats(terms);
       if (terms > 0 && i % at_once == 0) {
-        Pack(!t_.o_is_n, {rows.begin, std::min(rows.begin + at_once, m_.end)}, chunk, a_, t_.mr);
+        PackA({rows.begin, std::min(rows.begin + at_once, m_.end)}, chunk);
       }
       if (last || scales) FillEdge(rows, !t_.o_is_n, m_edge_);
       for (int64_t j = 0; j < n_.size(); j += t_.nr) {
         const TileEdges at = EdgesAt(rows.size(), j);
         if (scales) std::fill(c, c + int64_t{t_.mr} * t_.nr, 0.0f);
         if (scales) LoadScaled(at, static_cast<const T*>(operands_.out), operands_.beta, c, t_.nr);
-        const Join join = index == 0 && !scales ? Join::kFirst : next;
+        const ChunkJoin join = index == 0 && !scales ? ChunkJoin::kFirst : next;
         if (last && !t_.stores_last && GoesStraightOut(at)) {
           tile_(a, b_ + j * terms, terms, c, join,
                 static_cast<float*>(operands_.out) + at.column_offsets[0], at.row_offsets);
@@ -128,10 +136,11 @@ class Block {
     for (int64_t i = 0; i < m_.size(); i += t_.mr) {
       if (i % at_once == 0) {
         const int64_t first = m_.begin + i;
-        Pack(!t_.o_is_n, {first, std::min(first + at_once, m_.end)}, chunk, a_, t_.mr);
+        PackA({first, std::min(first + at_once, m_.end)}, chunk);
       }
       for (int64_t j = 0; j < n_.size(); j += t_.nr, c += int64_t{t_.mr} * t_.nr) {
-        tile_(a_ + i % at_once * terms, b_ + j * terms, terms, c, Join::kAlone, c, c_rows_);
+        tile_(a_ + i % at_once * ARowFloats(terms), b_ + j * terms, terms, c, ChunkJoin::kAlone, c,
+              c_rows_);
       }
     }
   }
@@ -232,7 +241,7 @@ template <class T>
 HWY_NOINLINE void RunOnStack(const Contraction& contraction, const Tiling& tiling,
                              const BlockOperands& operands, Range m, Range n,
                              const BlockStep& step) {
-  alignas(64) float a[Chunks::kLongest * Tiling::kMostRows], b[Tiling::kStackB], c[Tiling::kStackC];
+  alignas(64) float a[kRowPitch * Tiling::kMostRows], b[Tiling::kStackB], c[Tiling::kStackC];
   RunIn<T>(contraction, tiling, operands, m, n, a, b, c, step);
 }
 

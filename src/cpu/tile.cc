@@ -47,9 +47,10 @@ HWY_INLINE void MultiplyFrom(V (&a)[kRows / 4], V (&b)[kVectors], const float* H
   }
 }
 
-template <int kRows, int kVectors>
+template <bool kByRows, int kRows, int kVectors>
 HWY_INLINE void MultiplyPanels(const float* HWY_RESTRICT a, const float* HWY_RESTRICT b,
                                int64_t terms, V (&sums)[kRows][kVectors]) {
+  static_assert(!kByRows);
   if (terms == 0) return;
   V a_row[kRows / 4], b_row[kVectors];
 #pragma GCC unroll 4
@@ -68,18 +69,19 @@ HWY_INLINE void MultiplyPanels(const float* HWY_RESTRICT a, const float* HWY_RES
 #else
 
 // x86 broadcasts from memory for free.
-template <int kRows, int kVectors>
+template <bool kByRows, int kRows, int kVectors>
 HWY_INLINE void MultiplyPanels(const float* HWY_RESTRICT a, const float* HWY_RESTRICT b,
                                int64_t terms, V (&sums)[kRows][kVectors]) {
   const D d;
+  constexpr int64_t kRowStep = kByRows ? kRowPitch : 1, kStep = kByRows ? 1 : kRows;
 #pragma GCC unroll 4
-  for (int64_t k = 0; k < terms; ++k, a += kRows, b += kVectors * kLanes) {
+  for (int64_t k = 0; k < terms; ++k, a += kStep, b += kVectors * kLanes) {
     V b_row[kVectors];
 #pragma GCC unroll 8
     for (int j = 0; j < kVectors; ++j) b_row[j] = hn::LoadU(d, b + j * kLanes);
 #pragma GCC unroll 16
     for (int r = 0; r < kRows; ++r) {
-      const V x = hn::Set(d, a[r]);
+      const V x = hn::Set(d, a[r * kRowStep]);
 #pragma GCC unroll 8
       for (int j = 0; j < kVectors; ++j) sums[r][j] = FusedMulAdd(x, b_row[j], sums[r][j]);
     }
@@ -88,9 +90,9 @@ HWY_INLINE void MultiplyPanels(const float* HWY_RESTRICT a, const float* HWY_RES
 
 #endif
 
-template <int kRows, int kVectors>
+template <bool kByRows, int kRows, int kVectors>
 void MultiplyTile(const float* HWY_RESTRICT a, const float* HWY_RESTRICT b, int64_t terms,
-                  const float* c, Join join, float* to, const int64_t* to_rows) {
+                  const float* c, ChunkJoin join, float* to, const int64_t* to_rows) {
   const D d;
   constexpr int kWidth = kVectors * kLanes;
   V sums[kRows][kVectors];
@@ -99,20 +101,20 @@ void MultiplyTile(const float* HWY_RESTRICT a, const float* HWY_RESTRICT b, int6
 #pragma GCC unroll 8
     for (int j = 0; j < kVectors; ++j) sums[r][j] = hn::Zero(d);
   }
-  if (join == Join::kChain) {
+  if (join == ChunkJoin::kChain) {
 #pragma GCC unroll 16
     for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 8
       for (int j = 0; j < kVectors; ++j) sums[r][j] = hn::LoadU(d, c + r * kWidth + j * kLanes);
     }
   }
-  MultiplyPanels(a, b, terms, sums);
-  const bool add = join == Join::kAdd;
+  MultiplyPanels<kByRows>(a, b, terms, sums);
+  const bool add = join == ChunkJoin::kAdd;
 #pragma GCC unroll 16
   for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 8
     for (int j = 0; j < kVectors; ++j) {
-      if (join != Join::kAlone) {
+      if (join != ChunkJoin::kAlone) {
         const V before = add ? hn::LoadU(d, c + r * kWidth + j * kLanes) : hn::Zero(d);
         sums[r][j] = hn::Add(before, sums[r][j]);
       }
@@ -121,16 +123,24 @@ void MultiplyTile(const float* HWY_RESTRICT a, const float* HWY_RESTRICT b, int6
   }
 }
 
-TileFunction TileFunctionHere(int rows, int vectors) {
+template <bool kByRows>
+TileFunction OfShape(int rows, int vectors) {
 #if HWY_TARGET == HWY_AVX2
-  if (rows == 6 && vectors == 2) return MultiplyTile<6, 2>;
-  if (rows == 4 && vectors == 3) return MultiplyTile<4, 3>;
-  return MultiplyTile<2, 6>;
+  if (rows == 6 && vectors == 2) return MultiplyTile<kByRows, 6, 2>;
+  if (rows == 4 && vectors == 3) return MultiplyTile<kByRows, 4, 3>;
+  return MultiplyTile<kByRows, 2, 6>;
 #else
-  if (rows == 12 && vectors == 2) return MultiplyTile<12, 2>;
-  if (rows == 8 && vectors == 3) return MultiplyTile<8, 3>;
-  return MultiplyTile<4, 6>;
+  if (rows == 12 && vectors == 2) return MultiplyTile<kByRows, 12, 2>;
+  if (rows == 8 && vectors == 3) return MultiplyTile<kByRows, 8, 3>;
+  return MultiplyTile<kByRows, 4, 6>;
 #endif
+}
+
+TileFunction TileFunctionHere(int rows, int vectors, [[maybe_unused]] bool a_by_rows) {
+#if HWY_TARGET != HWY_NEON
+  if (a_by_rows) return OfShape<true>(rows, vectors);
+#endif
+  return OfShape<false>(rows, vectors);
 }
 
 }  // namespace HWY_NAMESPACE
@@ -142,8 +152,8 @@ namespace convgrad {
 
 HWY_EXPORT(TileFunctionHere);
 
-TileFunction TileFunctionOf(int rows, int vectors) {
-  return HWY_DYNAMIC_DISPATCH(TileFunctionHere)(rows, vectors);
+TileFunction TileFunctionOf(int rows, int vectors, bool a_by_rows) {
+  return HWY_DYNAMIC_DISPATCH(TileFunctionHere)(rows, vectors, a_by_rows);
 }
 
 }  // namespace convgrad

@@ -1,6 +1,6 @@
 // The micro-kernel: a tile of c in registers, which goes to rows of any place: c again, or the
-// result. Step 7 of the story, the only hot loop. Knows panels of a, [terms, rows], and b, [terms,
-// columns]; nothing about tensors.
+// result. Step 7 of the story, the only hot loop. Knows panels of a, [terms, rows] or, by rows,
+// [rows, terms], and b, [terms, columns]; nothing about tensors.
 #ifndef CONVGRAD_CPU_TILE_H_
 #define CONVGRAD_CPU_TILE_H_
 
@@ -9,18 +9,22 @@
 namespace convgrad {
 
 // How a chunk joins the c of the chunks before it.
-enum class Join {
+enum class ChunkJoin {
   kAlone,  // c = sum
   kFirst,  // c = 0 + sum
   kAdd,    // c = c + sum
   kChain,  // the sum starts from c
 };
 
+// Floats from row to row of a that is packed by rows. A constant, so that one register addresses
+// all rows; 28 cache lines, so that they fall into different sets of L1.
+inline constexpr int64_t kRowPitch = 448;
+
 using TileFunction = void (*)(const float* a, const float* b, int64_t terms, const float* c,
-                              Join join, float* to, const int64_t* to_rows);
+                              ChunkJoin join, float* to, const int64_t* to_rows);
 
 // For one of the shapes of tiling.cc, on the instruction set of this CPU.
-TileFunction TileFunctionOf(int rows, int vectors);
+TileFunction TileFunctionOf(int rows, int vectors, bool a_by_rows);
 
 }  // namespace convgrad
 

@@ -145,6 +145,11 @@ Tiling MakeTiling(const Contraction& c, int64_t copies, int threads, int64_t lim
   t.o_is_n = c.sum_pixels ? c.w.o == 1 || c.w.channel != 1 : c.v.o == 1 || c.v.at[kAxes - 1] != 1;
   if (c.o <= 4 && unit.lanes > 2) t.o_is_n = false;
   if (c.columns.channels > 0 || c.zipped) t.o_is_n = true;
+  // Copied where k is contiguous: along channels, or, in a sum over pixels, along them.
+  t.a_by_rows = unit.a_by_rows && t.o_is_n &&
+                (c.sum_pixels ? c.g.channel != 1 && c.axes[kAxes - 1].pixel_step <= 2 &&
+                                    c.g.at[kAxes - 1] == 1
+                              : c.g.channel == 1 && c.channels >= 4);
   // A line of OIX weights has several taps, which are rows far apart: written panel by panel of
   // columns, at the end, they meet in L1.
   t.stores_last = c.sum_pixels && c.taps() > 1 && c.row_block < c.channels;

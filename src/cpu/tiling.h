@@ -6,14 +6,16 @@
 #include <cstdint>
 
 #include "cpu/contraction.h"
+#include "cpu/tile.h"
 
 namespace convgrad {
 
 // What a CPU offers for f32.
 struct VectorUnit {
   const char* name = "";
-  int lanes = 4;       // of a vector
-  int registers = 32;  // of vectors
+  int lanes = 4;           // of a vector
+  int registers = 32;      // of vectors
+  bool a_by_rows = false;  // tiles can read a by rows
   int64_t l2_bytes = 1 << 20;
 };
 
@@ -46,7 +48,10 @@ struct Tiling {
 
   int a_panels = 4;  // of a that are packed at once
 
-  int64_t a_floats() const { return a_panels * kc * mr; }
+  bool a_by_rows = false;  // a is packed [row, k]
+
+  int64_t a_step() const { return a_by_rows ? kRowPitch : kc; }  // floats for each row
+  int64_t a_floats() const { return a_panels * mr * a_step(); }
   int64_t c_floats() const { return keeps_c ? results * mb * nb : 0; }
   int64_t slab_floats() const { return mb * nb; }
   int64_t workspace_bytes() const {

@@ -15,7 +15,8 @@ namespace convgrad {
 namespace HWY_NAMESPACE {
 
 VectorUnit UnitHere() {
-  return {hwy::TargetName(HWY_TARGET), kLanes, kRegisters, SecondLevelCacheBytes()};
+  return {hwy::TargetName(HWY_TARGET), kLanes, kRegisters, HWY_TARGET != HWY_NEON,
+          SecondLevelCacheBytes()};
 }
 
 }  // namespace HWY_NAMESPACE

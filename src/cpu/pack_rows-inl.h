@@ -1,0 +1,100 @@
+// Packing for CPUs that multiply by a float of memory for free: a by rows, [row, k], kRowPitch
+// floats from row to row. Where k is contiguous in the tensor, which channels-last data is along
+// channels and channels-first data along pixels, a row is copied and not turned.
+#if defined(CONVGRAD_CPU_PACK_ROWS_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef CONVGRAD_CPU_PACK_ROWS_INL_H_
+#undef CONVGRAD_CPU_PACK_ROWS_INL_H_
+#else
+#define CONVGRAD_CPU_PACK_ROWS_INL_H_
+#endif
+
+#include <algorithm>
+
+#include "cpu/pack-inl.h"
+#include "cpu/tile.h"
+#include "hwy/highway.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace convgrad {
+namespace HWY_NAMESPACE {
+
+template <class T>
+HWY_INLINE void CopyRun(const T* from, int64_t stride, int64_t count, float* to) {
+  int64_t i = 0;
+#if HWY_TARGET != HWY_SCALAR
+  if constexpr (sizeof(T) == sizeof(float)) {
+    const D d;
+    const D4 four;
+    if (stride == 1) {
+      for (; i + kLanes <= count; i += kLanes) hn::StoreU(LoadBytes(d, from + i), d, to + i);
+      for (; i + 4 <= count; i += 4) hn::StoreU(LoadBytes(four, from + i), four, to + i);
+    } else if (stride == 2) {  // the last vector would read one beyond the last element
+      for (; i + 5 <= count; i += 4) hn::StoreU(LoadFour<2>(from + 2 * i), four, to + i);
+    }
+  }
+#endif
+  for (; i < count; ++i) to[i] = Widen(LoadAt<T>(from, i * stride));
+}
+
+// a of fprop and dgrad, of channels that are next to each other: [pixel, (tap, channel)].
+template <class T>
+void PackPixelsByRows(const Contraction& c, const T* g, Range pixels, const Chunk& chunk,
+                      float* to) {
+  const Range channels = chunk.outer, taps = chunk.inner;
+  const int64_t depth = channels.size(), taps1 = c.axes[1].taps, taps2 = c.axes[2].taps;
+  ForEachPixelRun(c, pixels, [&](int64_t image, const Walk3& pixel, int64_t done, int64_t count) {
+    Walk3 tap(taps.begin, taps1, taps2);
+    for (int64_t t = taps.begin, k0 = 0; t < taps.end; ++t, k0 += depth) {
+      const TapView view = ViewThroughTap(c, image, pixel, count, tap);
+      float* row = to + done * kRowPitch + k0;
+      for (int64_t i = 0; i < view.begin; ++i, row += kRowPitch) ZeroRow(row, depth);
+      const T* from = g + (view.offset + channels.begin);
+      for (int64_t i = view.begin; i < view.end; ++i, row += kRowPitch, from += view.stride) {
+        CopyRun(from, 1, depth, row);
+      }
+      for (int64_t i = view.end; i < count; ++i, row += kRowPitch) ZeroRow(row, depth);
+      if (++tap.at[2] == taps2) tap.NextRun(taps1);
+    }
+  });
+}
+
+// a of wgrad: [(tap, channel), pixel].
+template <class T>
+void PackTapsByRows(const Contraction& c, const T* g, Range rows, const Chunk& chunk, float* to) {
+  for (int64_t done = 0; done < rows.size();) {
+    const RowPlace place = PlaceOfRow(c, rows.begin + done);
+    const int64_t width = std::min(rows.size() - done, place.run), channel = place.channel;
+    const Walk3 tap(place.tap, c.axes[1].taps, c.axes[2].taps);
+    int64_t k0 = 0;
+    for (int64_t i = chunk.outer.begin; i < chunk.outer.end; ++i) {
+      const Range pixels{i * c.pixels() + chunk.inner.begin, i * c.pixels() + chunk.inner.end};
+      ForEachPixelRun(c, pixels, [&](int64_t image, const Walk3& pixel, int64_t, int64_t count) {
+        const TapView view = ViewThroughTap(c, image, pixel, count, tap);
+        float* row = to + done * kRowPitch + k0;
+        for (int64_t r = 0; r < width; ++r, row += kRowPitch) {
+          ZeroRow(row, view.begin);
+          CopyRun(g + (view.offset + (channel + r) * c.g.channel), view.stride,
+                  view.end - view.begin, row + view.begin);
+          ZeroRow(row + view.end, count - view.end);
+        }
+        k0 += count;
+      });
+    }
+    done += width;
+  }
+}
+
+// A range of the side that is not o; what is left of its last tile is zero.
+template <class T>
+void PackByRows(const Contraction& c, const T* g, Range side, const Chunk& chunk, int64_t mr,
+                float* to) {
+  const int64_t end = CeilDiv(side.size(), mr) * mr;
+  for (int64_t r = side.size(); r < end; ++r) ZeroRow(to + r * kRowPitch, chunk.terms());
+  c.sum_pixels ? PackTapsByRows(c, g, side, chunk, to) : PackPixelsByRows(c, g, side, chunk, to);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace convgrad
+HWY_AFTER_NAMESPACE();
+
+#endif  // per-target include guard
