@@ -210,6 +210,7 @@ Contraction MakeLargestContraction(const Problem& p) {
   for (int a = 0; a < kAxes; ++a) {
     const Axis& axis = p.axes[a];
     c.axes[a].taps = CeilDiv(axis.taps, axis.stride / std::gcd(axis.stride, axis.dilation));
+    c.share *= static_cast<double>(axis.taps) / static_cast<double>(c.axes[a].taps * Phases(axis));
   }
   return c;
 }

@@ -67,6 +67,9 @@ struct Contraction {
   // wgrad: rows of the result are blocks of so many channels; in a block, tap by tap.
   int64_t row_block = 1;
 
+  // Of the largest of several phases: the work of one of them, on average, as a share of its own.
+  double share = 1;
+
   int64_t taps() const { return axes[0].taps * axes[1].taps * axes[2].taps; }
   int64_t pixels() const { return axes[0].pixels * axes[1].pixels * axes[2].pixels; }  // one image
   // The side of the result that is not o.

@@ -6,6 +6,7 @@
 #include "hwy/foreach_target.h"
 #include "cpu/tile.h"
 #include "cpu/vectors-inl.h"
+#include "hwy/cache_control.h"
 #include "hwy/highway.h"
 // clang-format on
 
@@ -68,7 +69,8 @@ HWY_INLINE void MultiplyPanels(const float* HWY_RESTRICT a, const float* HWY_RES
 
 #else
 
-// x86 broadcasts from memory for free.
+// x86 broadcasts from memory for free. A panel of b (55 KiB with AVX-512) does not stay in L1: it
+// is asked for eight k ahead (AVX-512: 83 to 88 % of the peak without, 92 to 94 % with).
 template <bool kByRows, int kRows, int kVectors>
 HWY_INLINE void MultiplyPanels(const float* HWY_RESTRICT a, const float* HWY_RESTRICT b,
                                int64_t terms, V (&sums)[kRows][kVectors]) {
@@ -78,7 +80,10 @@ HWY_INLINE void MultiplyPanels(const float* HWY_RESTRICT a, const float* HWY_RES
   for (int64_t k = 0; k < terms; ++k, a += kStep, b += kVectors * kLanes) {
     V b_row[kVectors];
 #pragma GCC unroll 8
-    for (int j = 0; j < kVectors; ++j) b_row[j] = hn::LoadU(d, b + j * kLanes);
+    for (int j = 0; j < kVectors; ++j) {
+      b_row[j] = hn::LoadU(d, b + j * kLanes);
+      if (j * kLanes % 16 == 0) hwy::Prefetch(b + (8 * kVectors + j) * kLanes);
+    }
 #pragma GCC unroll 16
     for (int r = 0; r < kRows; ++r) {
       const V x = hn::Set(d, a[r * kRowStep]);

@@ -58,14 +58,63 @@ int64_t EvenBlock(int64_t extent, int64_t count, int64_t unit) {
   return RoundUp(CeilDiv(std::max<int64_t>(extent, 1), std::max<int64_t>(count, 1)), unit);
 }
 
-// The share of time that goes into packing blocks of mb x nb: 0.4 cycles for an element of a and b,
-// 16 multiply-adds in a cycle (Neoverse-V1).
-double PackingShare(int64_t mb, int64_t nb) {
-  return 6.4 * (1 / static_cast<double>(mb) + 1 / static_cast<double>(nb));
+// Cycles to pack an element of a and of b, and multiply-adds in a cycle: what more and smaller
+// blocks cost. Measured on a Neoverse-V1 and, with AVX-512, on a Xeon of the Sapphire-Rapids class.
+struct Rates {
+  double a, b, multiply_adds;
+};
+
+Rates RatesOf(const Contraction& c, const Tiling& t, const VectorUnit& unit) {
+  constexpr double kCopied = 0.2, kTurned = 0.4, kGathered = 2, kRun = 8;
+  const bool g_copied =
+      c.sum_pixels ? c.g.channel == 1 || t.a_by_rows : t.a_by_rows || c.g.at[kAxes - 1] == 1;
+  const bool scattered = !c.sum_pixels && c.taps() > 1 && c.w.at[kAxes - 1] != 1;
+  const double o = (c.sum_pixels ? c.v.o : c.w.o) == 1 ? kCopied : scattered ? kGathered : kTurned;
+  // Each run of neighbours costs something by itself: a line of an image, or the channels of a
+  // chunk.
+  const int64_t run =
+      c.g.channel == 1 ? std::min<int64_t>(c.channels, 48) : c.axes[kAxes - 1].pixels;
+  const double g =
+      (g_copied ? kCopied : kTurned) + kRun / static_cast<double>(std::max<int64_t>(run, 1));
+  const double multiply_adds = unit.lanes <= 4 ? 16.0 : 2.0 * unit.lanes;
+  return t.o_is_n ? Rates{g, o, multiply_adds} : Rates{o, g, multiply_adds};
 }
 
-void ChooseBlocks(Tiling& t, int64_t m, int64_t n, int64_t copies, int threads,
-                  const Budget& budget) {
+// Cycles for each term of the sum of a block.
+double CyclesOf(const Rates& rates, int64_t mb, int64_t nb) {
+  const double m = static_cast<double>(mb), n = static_cast<double>(nb);
+  return m * n / rates.multiply_adds + m * rates.a + n * rates.b;
+}
+
+// More blocks share out more evenly, and pack more: of numbers of blocks that give every thread one
+// to four of them, the one with the least time. `work`: contractions like the largest, all in all.
+void ShareOut(Tiling& t, int64_t m, int64_t n, double work, int threads, const Rates& rates) {
+  const int64_t rows = CeilDiv(m, t.mb), columns = CeilDiv(n, t.nb);
+  const double least_rounds =
+      work * static_cast<double>(rows) * static_cast<double>(columns) / threads;
+  if (least_rounds > 16) return;  // even enough
+  const int most_rounds = static_cast<int>(least_rounds) + 4;
+  double least = INFINITY;
+  for (int64_t j = columns; j <= columns + std::min(threads, 16); ++j) {
+    const int64_t nb = EvenBlock(n, j, t.nr);
+    if (CeilDiv(n, nb) != j) continue;
+    int64_t before = 0;
+    for (int rounds = 1; rounds <= most_rounds; ++rounds) {
+      const double blocks = rounds * threads / (work * static_cast<double>(j));
+      const int64_t mb = EvenBlock(m, std::max(rows, static_cast<int64_t>(blocks)), t.mr);
+      if (mb == before) continue;
+      before = mb;
+      const double tasks = work * static_cast<double>(j * CeilDiv(m, mb));
+      const double time = std::ceil(tasks / threads) * CyclesOf(rates, mb, nb);
+      if (time >= 0.99 * least) continue;
+      least = time;
+      t.mb = mb;
+      t.nb = nb;
+    }
+  }
+}
+
+void ChooseBlocks(Tiling& t, int64_t m, int64_t n, const Budget& budget) {
   constexpr int64_t kMostRows = 1024;
   // Of a short sum b would hold more columns than c has room for in one row of tiles.
   const int64_t columns = std::min<int64_t>({budget.b / std::max<int64_t>(t.kc, 1), budget.c / t.mr,
@@ -74,36 +123,12 @@ void ChooseBlocks(Tiling& t, int64_t m, int64_t n, int64_t copies, int threads,
   const int64_t rows =
       RoundDown(t.keeps_c ? std::min(kMostRows, budget.c / t.nb) : kMostRows, t.mr);
   t.mb = EvenBlock(m, CeilDiv(m, rows), t.mr);
-  if (threads == 1) return;
-  // More blocks share out more evenly, and pack b more often: the number, up to four tasks for each
-  // thread, with the least time.
-  const int64_t per_row = Product(copies, CeilDiv(n, t.nb), 1);
-  const int64_t most = CeilDiv(int64_t{4} * threads, per_row);
-  double least = INFINITY;
-  int64_t best = t.mb;
-  for (int64_t blocks = CeilDiv(m, t.mb); blocks <= most; ++blocks) {
-    const int64_t mb = EvenBlock(m, blocks, t.mr);
-    const int64_t rounds = CeilDiv(Product(per_row, CeilDiv(m, mb), 1), threads);
-    const double time =
-        static_cast<double>(rounds) * static_cast<double>(mb) * (1 + PackingShare(mb, t.nb));
-    if (time < 0.99 * least) {
-      least = time;
-      best = mb;
-    }
-  }
-  t.mb = best;
-  const int64_t tasks = Product(copies, CeilDiv(n, t.nb), CeilDiv(m, t.mb));
-  if (tasks >= threads) return;
-  // Too small for that: at least one task each, as long as there are tiles.
-  t.mb = EvenBlock(m, CeilDiv(threads, copies * CeilDiv(n, t.nb)), t.mr);
-  if (copies * CeilDiv(n, t.nb) * CeilDiv(m, t.mb) < threads) {
-    t.nb = EvenBlock(n, CeilDiv(threads, copies * CeilDiv(m, t.mb)), t.nr);
-  }
 }
 
 // The whole result as one block, its chunks side by side, if that beats blocks of `t`.
-bool SplitSum(Tiling& t, int64_t m, int64_t n, int threads, const Chunks& chunks, int64_t limit) {
-  constexpr int64_t kMostFloats = 64 << 10;
+bool SplitSum(Tiling& t, int64_t m, int64_t n, int threads, const Chunks& chunks, int64_t limit,
+              const Rates& rates) {
+  constexpr int64_t kMostFloats = 256 << 10, kMostShared = 4 << 20;
   Tiling split = t;
   split.mb = RoundUp(m, t.mr);
   split.nb = RoundUp(n, t.nr);
@@ -111,13 +136,17 @@ bool SplitSum(Tiling& t, int64_t m, int64_t n, int threads, const Chunks& chunks
       split.slab_floats() > kMostFloats || chunks.chained || chunks.count() < 2 * threads) {
     return false;
   }
-  // Writing a slab and adding it: about 0.75 cycles for each sum.
-  const double adding = 12 / static_cast<double>(t.kc);
-  const bool enough = CeilDiv(m, t.mb) * CeilDiv(n, t.nb) >= threads;
-  if (enough && PackingShare(m, n) + adding >= PackingShare(std::min(t.mb, m), std::min(t.nb, n))) {
+  split.slabs = std::min({2 * int64_t{threads}, chunks.count(), kMostShared / split.slab_floats()});
+  if (split.slabs < threads) return false;
+  // Writing a slab and adding it: about 0.75 cycles for each sum of a chunk.
+  const double adding = 0.75 * static_cast<double>(split.slab_floats()) / static_cast<double>(t.kc);
+  const double rounds = static_cast<double>(CeilDiv(chunks.count(), threads));
+  const double apart =
+      rounds / static_cast<double>(chunks.count()) * (CyclesOf(rates, m, n) + adding);
+  const double blocks = static_cast<double>(CeilDiv(m, t.mb) * CeilDiv(n, t.nb));
+  if (blocks >= threads && apart >= std::ceil(blocks / threads) * CyclesOf(rates, t.mb, t.nb)) {
     return false;
   }
-  split.slabs = std::min<int64_t>(2 * threads, chunks.count());
   split.slots = threads;
   split.slot_floats = Tiling::kAlign + split.a_floats() + split.kc * split.nb;
   split.keeps_c = true;
@@ -133,7 +162,7 @@ Tiling MakeTiling(const Contraction& c, int64_t copies, int threads, int64_t lim
   const Chunks chunks = MakeChunks(c);
   // A thread that is woken for less than 10 us of work (Neoverse-V1: 200 000 multiply-adds) costs
   // more than it does.
-  const double work = static_cast<double>(copies) * static_cast<double>(c.rows()) *
+  const double work = static_cast<double>(copies) * c.share * static_cast<double>(c.rows()) *
                       static_cast<double>(c.o) * static_cast<double>(chunks.outer) *
                       static_cast<double>(chunks.inner);
   threads = static_cast<int>(std::clamp(work / 200e3, 1.0, static_cast<double>(threads)));
@@ -161,8 +190,10 @@ Tiling MakeTiling(const Contraction& c, int64_t copies, int threads, int64_t lim
   const int64_t m = t.o_is_n ? rows : o, n = t.o_is_n ? o : rows;
   ChooseShape(t, m, n, unit, Tiling::kMostColumns);
   copies = std::max<int64_t>(copies, 1);
+  const Rates rates = RatesOf(c, t, unit);
   const auto try_budget = [&](const Budget& budget) {
-    ChooseBlocks(t, m, n, copies, threads, budget);
+    ChooseBlocks(t, m, n, budget);
+    if (threads > 1) ShareOut(t, m, n, static_cast<double>(copies) * c.share, threads, rates);
     t.slots = std::clamp<int64_t>(Product(copies, CeilDiv(m, t.mb), CeilDiv(n, t.nb)), 1, threads);
     t.slot_floats = Tiling::kAlign + t.a_floats() + t.kc * t.nb + t.c_floats();
   };
@@ -172,7 +203,8 @@ Tiling MakeTiling(const Contraction& c, int64_t copies, int threads, int64_t lim
   Budget budget{l2_floats / 2, l2_floats};
   const Budget stack{Tiling::kStackB, Tiling::kStackC / t.results};
   try_budget(budget);
-  if (c.sum_pixels && copies == 1 && threads > 1 && SplitSum(t, m, n, threads, chunks, limit)) {
+  if (c.sum_pixels && copies == 1 && threads > 1 &&
+      SplitSum(t, m, n, threads, chunks, limit, rates)) {
     return t;
   }
   for (; budget.b > stack.b; try_budget(budget)) {
