@@ -11,6 +11,7 @@
 #include <algorithm>
 
 #include "cpu/contract.h"
+#include "cpu/live.h"
 #include "cpu/pack-inl.h"
 #include "cpu/pack_rows-inl.h"
 #include "cpu/store-inl.h"
@@ -100,11 +101,48 @@ class Block {
 
   int64_t ARowFloats(int64_t terms) const { return t_.a_by_rows ? kRowPitch : terms; }
 
+  // What a panel says about the terms that a tile needs: its own, on the side of g; on the other,
+  // whether zeros may be left out.
+  struct Live {
+    Range terms;
+    bool finite = true;
+
+    Range Join(const Live& other, int64_t all) const {
+      if (!finite || !other.finite) return {0, all};
+      return {std::max(terms.begin, other.terms.begin), std::min(terms.end, other.terms.end)};
+    }
+  };
+
+  bool Skips(const Chunk& chunk) const {
+    return c_.skipped_axis >= 0 && !chunks_.chained && chunk.terms() > 0;
+  }
+
+  void FillLiveColumns(const Chunk& chunk) {
+    const int64_t terms = chunk.terms();
+    for (int64_t j = 0; j < n_.size(); j += t_.nr) {
+      Live& live = live_[j / t_.nr] = {{0, terms}};
+      if (!Skips(chunk)) continue;
+      if (t_.o_is_n) {
+        live.finite = AllFinite(b_ + j * terms, t_.nr * terms);
+      } else {
+        live.terms = LiveTerms(c_, chunk, {n_.begin + j, std::min(n_.begin + j + t_.nr, n_.end)});
+      }
+    }
+  }
+
+  Live LiveRows(Range rows, const Chunk& chunk, const float* a) const {
+    const int64_t terms = chunk.terms();
+    if (!Skips(chunk)) return {{0, terms}};
+    if (t_.o_is_n) return {LiveTerms(c_, chunk, rows)};
+    return {{0, terms}, AllFinite(a, t_.mr * terms)};
+  }
+
   void RunChunk(int64_t index, bool last, const Chunk& chunk, float* c) {
     const int64_t terms = chunk.terms();
     const bool scales = index == 0 && operands_.beta != 0;
     const ChunkJoin next = chunks_.chained ? ChunkJoin::kChain : ChunkJoin::kAdd;
     if (terms > 0) Pack(t_.o_is_n, n_, chunk, b_, t_.nr);
+    FillLiveColumns(chunk);
     const int64_t at_once = int64_t{t_.a_panels} * t_.mr;
     for (int64_t i = 0; i < m_.size(); i += t_.mr) {
       const Range rows{m_.begin + i, std::min(m_.begin + i + t_.mr, m_.end)};
@@ -113,16 +151,20 @@ class Block {
         PackA({rows.begin, std::min(rows.begin + at_once, m_.end)}, chunk);
       }
       if (last || scales) FillEdge(rows, !t_.o_is_n, m_edge_);
+      const Live of_rows = LiveRows(rows, chunk, a);
       for (int64_t j = 0; j < n_.size(); j += t_.nr) {
         const TileEdges at = EdgesAt(rows.size(), j);
         if (scales) std::fill(c, c + int64_t{t_.mr} * t_.nr, 0.0f);
         if (scales) LoadScaled(at, static_cast<const T*>(operands_.out), operands_.beta, c, t_.nr);
+        const Range live = of_rows.Join(live_[j / t_.nr], terms);
+        const float* const a_live = a + live.begin * (t_.a_by_rows ? 1 : t_.mr);
+        const float* const b_live = b_ + j * terms + live.begin * t_.nr;
         const ChunkJoin join = index == 0 && !scales ? ChunkJoin::kFirst : next;
         if (last && !t_.stores_last && GoesStraightOut(at)) {
-          tile_(a, b_ + j * terms, terms, c, join,
+          tile_(a_live, b_live, live.size(), c, join,
                 static_cast<float*>(operands_.out) + at.column_offsets[0], at.row_offsets);
         } else {
-          tile_(a, b_ + j * terms, terms, c, join, c, c_rows_);
+          tile_(a_live, b_live, live.size(), c, join, c, c_rows_);
           if (last && !t_.stores_last) StoreTile(at, c, t_.nr, static_cast<T*>(operands_.out));
         }
         if (t_.keeps_c) c += int64_t{t_.mr} * t_.nr;
@@ -216,6 +258,7 @@ class Block {
   Edge<Tiling::kMostColumns> n_edge_;
   int64_t column_steps_[Tiling::kMostColumns / 2];  // of panels of n
   int64_t c_rows_[Tiling::kMostRows];
+  Live live_[Tiling::kMostColumns / 2];    // of panels of n
   alignas(64) float tile_c_[24 * kLanes];  // [mr, nr]
 };
 

@@ -5,6 +5,8 @@
 #include <numeric>
 #include <utility>
 
+#include "cpu/live.h"
+
 namespace convgrad {
 namespace {
 
@@ -142,6 +144,19 @@ void MoveUnitAxisFirst(Contraction& c) {
   }
 }
 
+// Nothing may vary outside that axis but images: pixels and taps of it are one range of a chunk.
+void ChooseSkippedAxis(Contraction& c) {
+  int a = 0;
+  while (a + 1 < kAxes && IsUnit(c.axes[a])) ++a;
+  if (!ReadsOutside(c.axes[a])) return;
+  c.skipped_axis = a;
+  // Where pixels are next to each other, those of a tile no longer are: worth it for the shortest
+  // lines.
+  const int64_t short_line = c.v.at[kAxes - 1] == 1 ? 12 : 48;
+  c.images_inside =
+      !c.sum_pixels && a + 1 < kAxes && c.images > 1 && c.axes[kAxes - 1].pixels < short_line;
+}
+
 // As even as they can be, and none longer than `most`.
 int64_t EvenBlock(int64_t extent, int64_t most) {
   if (extent <= 0) return 1;
@@ -196,6 +211,7 @@ Contraction MakeContraction(const Problem& p, int64_t group, int64_t phase, bool
     MoveUnitAxisFirst(c);
     MergePlainAxes(c);
   }
+  ChooseSkippedAxis(c);
   // Where taps are next to each other in memory, so should be the rows of a block: 48 is a multiple
   // of every tile's rows.
   const bool taps_inside = c.taps() > 1 && std::abs(c.w.at[2]) < std::abs(c.w.channel);

@@ -67,6 +67,13 @@ struct Contraction {
   // wgrad: rows of the result are blocks of so many channels; in a block, tap by tap.
   int64_t row_block = 1;
 
+  // The outermost axis, if taps read outside along it: products with padding can be skipped there.
+  // -1: no.
+  int skipped_axis = -1;
+  // fprop, dgrad: pixels go line by line, the same line of all images together. Of small images, a
+  // tile then has pixels of one line, and whole taps of it are padding.
+  bool images_inside = false;
+
   // Of the largest of several phases: the work of one of them, on average, as a share of its own.
   double share = 1;
 

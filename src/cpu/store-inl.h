@@ -110,7 +110,8 @@ void LoadScaled(const TileEdges& at, const T* out, float beta, float* tile, int6
   for (int64_t r = 0; r < at.rows; ++r) {
     for (int64_t j = 0; j < at.columns; ++j) {
       if (!at.exists(r, j)) continue;
-      tile[r * width + j] = beta * Widen(LoadAt<T>(out, at.offset(r, j)));
+      // Never -0, to which a zero that is left out would matter.
+      tile[r * width + j] = beta * Widen(LoadAt<T>(out, at.offset(r, j))) + 0.0f;
     }
   }
 }

@@ -36,6 +36,23 @@ HWY_INLINE V FusedMulAdd(V x, V y, V sum) {
 #endif
 }
 
+// Whether none of the floats is an infinity or NaN: zero times those is NaN.
+inline bool AllFinite(const float* floats, int64_t count) {
+  const D d;
+  V zeros[4] = {hn::Zero(d), hn::Zero(d), hn::Zero(d), hn::Zero(d)};
+  int64_t i = 0;
+  for (; i + 4 * kLanes <= count; i += 4 * kLanes) {
+#pragma GCC unroll 4
+    for (int v = 0; v < 4; ++v) {
+      zeros[v] = FusedMulAdd(hn::LoadU(d, floats + i + v * kLanes), hn::Zero(d), zeros[v]);
+    }
+  }
+  float rest = 0;
+  for (; i < count; ++i) rest += floats[i] * 0.0f;
+  const V sum = hn::Add(hn::Add(zeros[0], zeros[1]), hn::Add(zeros[2], zeros[3]));
+  return rest == 0 && hn::AllTrue(d, hn::Eq(sum, hn::Zero(d)));
+}
+
 template <class Tag>
 HWY_INLINE hn::Vec<Tag> LoadBytes(Tag d, const float* from) {
 #if HWY_TARGET == HWY_SCALAR

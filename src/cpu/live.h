@@ -1,0 +1,96 @@
+// Terms that are products with padding, and can be left out. Decides speed, never a result: a sum
+// that takes them adds zeros, which changes no bit as long as the other factors are finite.
+#ifndef CONVGRAD_CPU_LIVE_H_
+#define CONVGRAD_CPU_LIVE_H_
+
+#include <algorithm>
+#include <cstdint>
+
+#include "cpu/contraction.h"
+
+namespace convgrad {
+
+// Whether any tap reads outside along this axis.
+inline bool ReadsOutside(const GatherAxis& axis) {
+  if (axis.pixels == 0 || axis.taps == 0) return false;
+  const int64_t pixels = (axis.pixels - 1) * axis.pixel_step,
+                taps = (axis.taps - 1) * axis.tap_step;
+  return axis.first + std::min<int64_t>(taps, 0) < 0 ||
+         axis.first + pixels + std::max<int64_t>(taps, 0) >= axis.limit;
+}
+
+// Of `count` steps along one side of an axis, those from which some position in [lowest, highest]
+// is inside; `step` from one to the next.
+inline Range StepsInside(int64_t lowest, int64_t highest, int64_t step, int64_t count,
+                         int64_t limit) {
+  const auto outside = [&](int64_t i) {
+    return highest + i * step < 0 || lowest + i * step >= limit;
+  };
+  Range inside{0, count};
+  while (inside.begin < inside.end && outside(inside.begin)) ++inside.begin;
+  while (inside.begin < inside.end && outside(inside.end - 1)) --inside.end;
+  return inside;
+}
+
+// What a range has in common with `of`, counted from the beginning of that.
+inline Range Common(Range range, Range of) {
+  const int64_t begin = std::clamp(range.begin, of.begin, of.end);
+  return {begin - of.begin, std::clamp(range.end, begin, of.end) - of.begin};
+}
+
+// Where a pixel of fprop or dgrad is along the skipped axis, and which line of the rest it is part
+// of.
+struct PixelPlace {
+  int64_t outer, along;
+};
+
+inline PixelPlace PlaceOfPixel(const Contraction& c, int64_t pixel) {
+  const auto& axes = c.axes;
+  const int64_t line = pixel / axes[2].pixels, x = pixel % axes[2].pixels;
+  const int64_t image =
+      c.images_inside ? line % c.images : line / (axes[0].pixels * axes[1].pixels);
+  const int64_t rest = c.images_inside ? line / c.images : line % (axes[0].pixels * axes[1].pixels);
+  const int64_t y = rest % axes[1].pixels, z = rest / axes[1].pixels;
+  const int64_t of_images = c.images_inside ? 0 : image;
+  if (c.skipped_axis == 0) return {of_images, z};
+  if (c.skipped_axis == 1) return {of_images * axes[0].pixels + z, y};
+  return {line, x};
+}
+
+// The terms of a chunk that are not all products with padding, for a range of the side that is not
+// o. Only the outermost axis is looked at: there they are one range.
+inline Range LiveTerms(const Contraction& c, const Chunk& chunk, Range side) {
+  const Range all{0, chunk.terms()};
+  const int a = c.skipped_axis;
+  if (a < 0) return all;
+  const GatherAxis& axis = c.axes[a];
+  int64_t inner_taps = 1, inner_pixels = 1;
+  for (int b = a + 1; b < kAxes; ++b) {
+    inner_taps *= c.axes[b].taps;
+    inner_pixels *= c.axes[b].pixels;
+  }
+  if (!c.sum_pixels) {
+    const PixelPlace first = PlaceOfPixel(c, side.begin), last = PlaceOfPixel(c, side.end - 1);
+    if (first.outer != last.outer) return all;
+    const Range taps = StepsInside(axis.first + first.along * axis.pixel_step,
+                                   axis.first + last.along * axis.pixel_step, axis.tap_step,
+                                   axis.taps, axis.limit);
+    const Range live = Common({taps.begin * inner_taps, taps.end * inner_taps}, chunk.inner);
+    return {live.begin * chunk.outer.size(), live.end * chunk.outer.size()};
+  }
+  const RowPlace first = PlaceOfRow(c, side.begin), last = PlaceOfRow(c, side.end - 1);
+  if (chunk.outer.size() != 1 || last.tap < first.tap ||
+      last.channel / c.row_block != first.channel / c.row_block) {
+    return all;
+  }
+  const int64_t low = first.tap / inner_taps * axis.tap_step,
+                high = last.tap / inner_taps * axis.tap_step;
+  const Range pixels =
+      StepsInside(axis.first + std::min(low, high), axis.first + std::max(low, high),
+                  axis.pixel_step, axis.pixels, axis.limit);
+  return Common({pixels.begin * inner_pixels, pixels.end * inner_pixels}, chunk.inner);
+}
+
+}  // namespace convgrad
+
+#endif  // CONVGRAD_CPU_LIVE_H_
