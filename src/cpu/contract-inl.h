@@ -155,7 +155,7 @@ class Block {
       for (int64_t j = 0; j < n_.size(); j += t_.nr) {
         const TileEdges at = EdgesAt(rows.size(), j);
         if (scales) std::fill(c, c + int64_t{t_.mr} * t_.nr, 0.0f);
-        if (scales) LoadScaled(at, static_cast<const T*>(operands_.out), operands_.beta, c, t_.nr);
+        if (scales) LoadTile(at, c);
         const Range live = of_rows.Join(live_[j / t_.nr], terms);
         const float* const a_live = a + live.begin * (t_.a_by_rows ? 1 : t_.mr);
         const float* const b_live = b_ + j * terms + live.begin * t_.nr;
@@ -187,6 +187,12 @@ class Block {
     }
   }
 
+  // A chain goes on from the very bits of the micro-batch before.
+  void LoadTile(const TileEdges& at, float* c) const {
+    LoadScaled(at, static_cast<const T*>(operands_.out), operands_.beta,
+               chunks_.chained ? -0.0f : 0.0f, c, t_.nr);
+  }
+
   // c = beta * out
   void LoadBlock(float* c) {
     std::fill(c, c + t_.slab_floats(), 0.0f);
@@ -195,8 +201,7 @@ class Block {
       const Range rows{m_.begin + i, std::min(m_.begin + i + t_.mr, m_.end)};
       FillEdge(rows, !t_.o_is_n, m_edge_);
       for (int64_t j = 0; j < n_.size(); j += t_.nr, c += int64_t{t_.mr} * t_.nr) {
-        LoadScaled(EdgesAt(rows.size(), j), static_cast<const T*>(operands_.out), operands_.beta, c,
-                   t_.nr);
+        LoadTile(EdgesAt(rows.size(), j), c);
       }
     }
   }

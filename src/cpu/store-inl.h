@@ -105,13 +105,14 @@ struct TileEdges {
   int64_t offset(int64_t r, int64_t j) const { return row_offsets[r] + column_offsets[j]; }
 };
 
+// zero: +0 turns a -0 into a +0, to which a zero that is left out does not matter; -0 leaves it.
 template <class T>
-void LoadScaled(const TileEdges& at, const T* out, float beta, float* tile, int64_t width) {
+void LoadScaled(const TileEdges& at, const T* out, float beta, float zero, float* tile,
+                int64_t width) {
   for (int64_t r = 0; r < at.rows; ++r) {
     for (int64_t j = 0; j < at.columns; ++j) {
       if (!at.exists(r, j)) continue;
-      // Never -0, to which a zero that is left out would matter.
-      tile[r * width + j] = beta * Widen(LoadAt<T>(out, at.offset(r, j))) + 0.0f;
+      tile[r * width + j] = beta * Widen(LoadAt<T>(out, at.offset(r, j))) + zero;
     }
   }
 }

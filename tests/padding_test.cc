@@ -1,0 +1,121 @@
+// Products with padding: whether they are computed or left out must not show. An infinity that
+// meets a zero of the padding makes a NaN, in every layout, for every number of threads, workspace
+// and CPU alike.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "hwy/targets.h"
+#include "tests/bits_table.h"
+
+namespace convgrad::tests {
+namespace {
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+// 66 pixels: enough for an image to be a chunk of its own.
+constexpr int64_t kHeight = 11, kWidth = 6, kTaps = 3;
+
+// Stride 1 and padding 1: x and y have the same pixels.
+BitsProblem PaddedProblem(int64_t batch) {
+  return {"padded", batch, 1, 5, 6, {kHeight, kWidth}, {kTaps, kTaps}, {1, 1}, {1, 1}, {1, 1}};
+}
+
+int64_t Flat(const tools::TensorBuffer& buffer, Dims at) {
+  int64_t offset = 0;
+  for (size_t a = 0; a < at.size(); ++a) offset += at[a] * buffer.desc().strides[a];
+  return offset;
+}
+
+float& At(tools::TensorBuffer& buffer, const Dims& at) {
+  return static_cast<float*>(buffer.data())[Flat(buffer, at)];
+}
+
+// x, or zero outside.
+float Padded(tools::TensorBuffer& buffer, int64_t n, int64_t c, int64_t y, int64_t x) {
+  const bool inside = y >= 0 && y < kHeight && x >= 0 && x < kWidth;
+  return inside ? At(buffer, {n, c, y, x}) : 0.0f;
+}
+
+// The sum with every product of padding in it, in f64; only what kind of number it is counts.
+double SumAt(BitsCase& of, OpKind kind, const Dims& at) {
+  tools::TensorBuffer &x = of.x().buffer, &w = of.w().buffer, &y = of.y().buffer;
+  const int64_t batch = x.desc().extents[0], channels = x.desc().extents[1],
+                o = y.desc().extents[1];
+  double sum = 0;
+  if (kind == OpKind::kConvolutionBackwardWeights) {
+    for (int64_t n = 0; n < batch; ++n) {
+      for (int64_t p = 0; p < kHeight * kWidth; ++p) {
+        const int64_t i = p / kWidth, j = p % kWidth;
+        sum += double{Padded(x, n, at[1], i + at[2] - 1, j + at[3] - 1)} * At(y, {n, at[0], i, j});
+      }
+    }
+    return sum;
+  }
+  const bool dgrad = kind == OpKind::kConvolutionBackwardData;
+  for (int64_t c = 0; c < (dgrad ? o : channels); ++c) {
+    for (int64_t t = 0; t < kTaps * kTaps; ++t) {
+      const int64_t i = t / kTaps, j = t % kTaps;
+      sum +=
+          dgrad
+              ? double{Padded(y, at[0], c, at[2] + 1 - i, at[3] + 1 - j)} * At(w, {c, at[1], i, j})
+              : double{Padded(x, at[0], c, at[2] + i - 1, at[3] + j - 1)} * At(w, {at[1], c, i, j});
+    }
+  }
+  return sum;
+}
+
+void Spoil(BitsCase& of, OpKind kind) {
+  if (kind == OpKind::kConvolutionBackwardWeights) {
+    At(of.y().buffer, {0, 1, 0, 2}) = kInfinity;   // the first line: meets padding above it
+    At(of.y().buffer, {0, 4, 3, 0}) = -kInfinity;  // the first column
+  } else {
+    At(of.w().buffer, {2, 3, 0, 1}) = kInfinity;  // a tap of the first row
+    At(of.w().buffer, {5, 0, 1, 1}) = kInfinity;  // the centre, which never meets padding
+  }
+}
+
+void ExpectKinds(OpKind kind, int64_t batch, Layout layout, const Options& options) {
+  BitsCase of(PaddedProblem(batch), kind, DataType::kF32, layout, false);
+  Spoil(of, kind);
+  ASSERT_NE(of.Run(options), 0u);
+  tools::TensorBuffer& out = of.output().buffer;
+  const Dims& extents = out.desc().extents;
+  int64_t nans = 0, infinities = 0;
+  for (int64_t e = 0; e < out.elements(); ++e) {
+    Dims at(4);
+    for (int64_t a = 3, rest = e; a >= 0; --a) {
+      at[static_cast<size_t>(a)] = rest % extents[static_cast<size_t>(a)];
+      rest /= extents[static_cast<size_t>(a)];
+    }
+    const double want = SumAt(of, kind, at), got = At(out, at);
+    ASSERT_EQ(std::isnan(got), std::isnan(want)) << e;
+    ASSERT_EQ(std::isinf(got), std::isinf(want)) << e;
+    nans += std::isnan(want);
+    infinities += std::isinf(want);
+  }
+  EXPECT_GT(nans, 0);
+  EXPECT_GT(infinities, 0);
+}
+
+TEST(Padding, MakesTheSameNaNsEverywhere) {
+  for (const int64_t target : hwy::SupportedAndGeneratedTargets()) {
+    SCOPED_TRACE(hwy::TargetName(target));
+    hwy::SetSupportedTargetsForTest(target);
+    hwy::GetChosenTarget().DeInit();
+    for (const OpKind kind : {OpKind::kConvolution, OpKind::kConvolutionBackwardData,
+                              OpKind::kConvolutionBackwardWeights}) {
+      for (const Layout layout : {Layout{false, false}, Layout{true, true}}) {
+        for (const int64_t batch : {1, 9}) {
+          ExpectKinds(kind, batch, layout, {.threads = 1});
+          ExpectKinds(kind, batch, layout, {.threads = 4, .workspace_limit = 0});
+        }
+      }
+    }
+  }
+  hwy::SetSupportedTargetsForTest(0);
+  hwy::GetChosenTarget().DeInit();
+}
+
+}  // namespace
+}  // namespace convgrad::tests
