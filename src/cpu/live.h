@@ -19,17 +19,13 @@ inline bool ReadsOutside(const GatherAxis& axis) {
          axis.first + pixels + std::max<int64_t>(taps, 0) >= axis.limit;
 }
 
-// Of `count` steps along one side of an axis, those from which some position in [lowest, highest]
-// is inside; `step` from one to the next.
+// The i in [0, count) from which some position in [lowest, highest] + i * step is in [0, limit).
 inline Range StepsInside(int64_t lowest, int64_t highest, int64_t step, int64_t count,
                          int64_t limit) {
-  const auto outside = [&](int64_t i) {
-    return highest + i * step < 0 || lowest + i * step >= limit;
-  };
-  Range inside{0, count};
-  while (inside.begin < inside.end && outside(inside.begin)) ++inside.begin;
-  while (inside.begin < inside.end && outside(inside.end - 1)) --inside.end;
-  return inside;
+  const int64_t first = step > 0 ? CeilDiv(-highest, step) : FloorDiv(lowest - limit, -step) + 1;
+  const int64_t end = step > 0 ? CeilDiv(limit - lowest, step) : FloorDiv(highest, -step) + 1;
+  const int64_t begin = std::clamp<int64_t>(first, 0, count);
+  return {begin, std::clamp(end, begin, count)};
 }
 
 // What a range has in common with `of`, counted from the beginning of that.

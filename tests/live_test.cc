@@ -1,0 +1,118 @@
+// Terms that are left out are products with padding, all of them: brute force over small problems,
+// for any range of rows and any chunk.
+#include "cpu/live.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+namespace convgrad {
+namespace {
+
+Problem RandomProblem(std::mt19937_64& random) {
+  const auto between = [&](int64_t least, int64_t most) {
+    return least + static_cast<int64_t>(random() % static_cast<uint64_t>(most - least + 1));
+  };
+  Problem p;
+  p.pass = static_cast<Pass>(between(0, 2));
+  p.batch = between(1, 4);
+  p.ci = between(1, 3);
+  p.co = between(1, 3);
+  for (size_t a = static_cast<size_t>(between(0, 2)); a < kAxes; ++a) {
+    Axis& axis = p.axes[a];
+    axis.taps = between(1, 4);
+    axis.stride = between(1, 3);
+    axis.dilation = between(1, 3);
+    axis.out = between(1, 9);
+    axis.pad = between(0, 4);
+    axis.in = std::max<int64_t>(
+        1, (axis.out - 1) * axis.stride + (axis.taps - 1) * axis.dilation + 1 - axis.pad);
+  }
+  SetDenseStrides(p);
+  return p;
+}
+
+// A pixel of fprop or dgrad in the order of the rows of the result.
+struct Pixel {
+  int64_t at[kAxes];
+};
+
+Pixel PixelOfRow(const Contraction& c, int64_t row) {
+  const auto& axes = c.axes;
+  const int64_t x = row % axes[2].pixels, line = row / axes[2].pixels;
+  const int64_t lines = axes[0].pixels * axes[1].pixels;
+  const int64_t rest = c.images_inside ? line / c.images : line % lines;
+  return {{rest / axes[1].pixels, rest % axes[1].pixels, x}};
+}
+
+bool Inside(const Contraction& c, const Pixel& pixel, int64_t tap) {
+  const int64_t taps[kAxes] = {tap / (c.axes[1].taps * c.axes[2].taps),
+                               tap / c.axes[2].taps % c.axes[1].taps, tap % c.axes[2].taps};
+  for (size_t a = 0; a < kAxes; ++a) {
+    const GatherAxis& axis = c.axes[a];
+    const int64_t at = axis.first + pixel.at[a] * axis.pixel_step + taps[a] * axis.tap_step;
+    if (at < 0 || at >= axis.limit) return false;
+  }
+  return true;
+}
+
+// Whether term k of the chunk reads inside, for one row.
+bool TermInside(const Contraction& c, const Chunk& chunk, int64_t row, int64_t k) {
+  if (!c.sum_pixels) {
+    return Inside(c, PixelOfRow(c, row), chunk.inner.begin + k / chunk.outer.size());
+  }
+  const int64_t flat = chunk.inner.begin + k % chunk.inner.size();
+  const int64_t area = c.axes[1].pixels * c.axes[2].pixels;
+  const Pixel pixel{
+      {flat / area, flat / c.axes[2].pixels % c.axes[1].pixels, flat % c.axes[2].pixels}};
+  return Inside(c, pixel, PlaceOfRow(c, row).tap);
+}
+
+TEST(Live, LeavesOutOnlyPadding) {
+  std::mt19937_64 random(7);
+  int64_t left_out = 0, inside_images = 0;
+  for (int i = 0; i < 4000; ++i) {
+    const Problem problem = RandomProblem(random);
+    const int64_t phase = static_cast<int64_t>(random()) & 0xff;
+    const Contraction c = MakeContraction(problem, 0, phase % CountPhases(problem), i % 2 == 1);
+    inside_images += c.images_inside;
+    const Chunks chunks = MakeChunks(c);
+    if (chunks.count() == 0 || c.rows() == 0) continue;
+    const int64_t begin = static_cast<int64_t>(random() % static_cast<uint64_t>(c.rows()));
+    const Range side{begin, std::min(c.rows(), begin + 1 + static_cast<int64_t>(random() % 12))};
+    for (int64_t n = 0; n < chunks.count(); ++n) {
+      const Chunk chunk = ChunkAt(chunks, n);
+      const Range live = LiveTerms(c, chunk, side);
+      ASSERT_GE(live.begin, 0);
+      ASSERT_LE(live.begin, live.end);
+      ASSERT_LE(live.end, chunk.terms());
+      for (int64_t k = 0; k < chunk.terms(); ++k) {
+        if (k >= live.begin && k < live.end) continue;
+        ++left_out;
+        for (int64_t row = side.begin; row < side.end; ++row) {
+          ASSERT_FALSE(TermInside(c, chunk, row, k)) << i << " row " << row << " term " << k;
+        }
+      }
+    }
+  }
+  EXPECT_GT(left_out, 10000);
+  EXPECT_GT(inside_images, 100);
+}
+
+// One line of 7x7 images, all of whose taps of the first row are padding: nothing less is left out.
+TEST(Live, LeavesOutTheRowsOfTapsAboveAnImage) {
+  Problem p;
+  p.batch = 8;
+  p.ci = p.co = 16;
+  for (size_t a = 1; a < kAxes; ++a) p.axes[a] = {.in = 7, .out = 7, .taps = 3, .pad = 1};
+  SetDenseStrides(p);
+  const Contraction c = MakeContraction(p, 0, 0);
+  ASSERT_TRUE(c.images_inside);
+  const Chunk chunk = ChunkAt(MakeChunks(c), 0);
+  EXPECT_EQ(LiveTerms(c, chunk, {0, 12}), (Range{3 * 16, 9 * 16}));
+  EXPECT_EQ(LiveTerms(c, chunk, {56, 68}), (Range{0, 9 * 16}));
+  EXPECT_EQ(LiveTerms(c, chunk, {6 * 56, 6 * 56 + 12}), (Range{0, 6 * 16}));
+}
+
+}  // namespace
+}  // namespace convgrad
