@@ -100,6 +100,11 @@ TEST(Tiling, FitsItsMemoryOnEveryVectorUnit) {
           ASSERT_EQ(again.mb, t.mb);
           ASSERT_EQ(again.nb, t.nb);
           ASSERT_EQ(again.slots, t.slots);
+          ASSERT_EQ(again.a_panels, t.a_panels);
+          ASSERT_EQ(again.a_by_rows, t.a_by_rows);
+          ASSERT_EQ(again.o_is_n, t.o_is_n);
+          ASSERT_EQ(again.keeps_c, t.keeps_c);
+          ASSERT_EQ(again.results, t.results);
           ASSERT_EQ(again.slabs, t.slabs);
           side_by_side += t.slabs > 0;
           ASSERT_EQ(again.slot_floats, t.slot_floats);
@@ -133,6 +138,39 @@ TEST(Tiling, HoldsEveryPhase) {
       }
     }
   }
+}
+
+// Where row `row` of fprop or dgrad goes, from the strides alone.
+int64_t OffsetOfRow(const Contraction& c, int64_t row) {
+  const auto& axes = c.axes;
+  const int64_t line = row / axes[2].pixels, lines = axes[0].pixels * axes[1].pixels;
+  const int64_t image = c.images_inside ? line % c.images : line / lines;
+  const int64_t rest = c.images_inside ? line / c.images : line % lines;
+  return c.v.first + image * c.v.image + rest / axes[1].pixels * c.v.at[0] +
+         rest % axes[1].pixels * c.v.at[1] + row % axes[2].pixels * c.v.at[2];
+}
+
+// Two zipped phases are written together: every pixel of the one is before that of the other.
+TEST(Contraction, ZipsPhasesOfTheSamePixels) {
+  int64_t zipped = 0;
+  for (uint64_t seed = 0; seed < 4000; ++seed) {
+    Problem problem = RandomProblem(seed);
+    problem.pass = Pass::kDgrad;
+    problem.axes[kAxes - 1].stride = 2;
+    for (Axis& axis : problem.axes) axis.in = std::min<int64_t>(axis.in, 12) / 2 * 2;
+    SetDenseStrides(problem);
+    for (int64_t phase = 0; phase < CountPhases(problem); ++phase) {
+      const Contraction even = MakeContraction(problem, 0, phase);
+      const Contraction odd = MakeContraction(problem, 0, phase, true);
+      if (!even.zipped) continue;
+      ++zipped;
+      ASSERT_EQ(even.rows(), odd.rows()) << seed;
+      for (int64_t row = 0; row < even.rows(); ++row) {
+        ASSERT_EQ(OffsetOfRow(even, row) + 1, OffsetOfRow(odd, row)) << seed << " row " << row;
+      }
+    }
+  }
+  EXPECT_GT(zipped, 500);
 }
 
 }  // namespace

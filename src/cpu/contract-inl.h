@@ -64,6 +64,7 @@ class Block {
   void StoreWithEven(const float* even, const float* odd) {
     const int64_t tile_floats = int64_t{t_.mr} * t_.nr;
     FillEdge(m_, !t_.o_is_n, m_edge_);
+    for (int64_t i = 0; i < m_.size(); ++i) --m_edge_.offsets[i];  // of the even ones
     const ZippedRows rows{m_.size(), t_.mr, t_.nr, CeilDiv(n_.size(), t_.nr) * tile_floats,
                           m_edge_.offsets};
     for (int64_t j = 0, columns = 0; j < n_.size(); j += columns) {
@@ -71,7 +72,7 @@ class Block {
       columns = std::min<int64_t>({4, t_.nr - j % t_.nr, n_.size() - j});
       StoreZipped(rows, even + at, odd + at, columns, n_edge_.offsets + j,
                   operands_.bias == nullptr ? nullptr : n_edge_.bias + j,
-                  static_cast<T*>(operands_.out) - 1);
+                  static_cast<T*>(operands_.out));
     }
   }
 
@@ -99,72 +100,76 @@ class Block {
     PackByRows<T>(c_, static_cast<const T*>(operands_.g), rows, chunk, t_.mr, a_);
   }
 
-  int64_t ARowFloats(int64_t terms) const { return t_.a_by_rows ? kRowPitch : terms; }
-
-  // What a panel says about the terms that a tile needs: its own, on the side of g; on the other,
-  // whether zeros may be left out.
+  // What a panel says about the terms that a tile needs: which ones, on the side of g; on the
+  // other, whether zeros may be left out. Without initialisers: there is one for every panel of a
+  // block.
   struct Live {
-    Range terms;
-    bool finite = true;
-
-    Range Join(const Live& other, int64_t all) const {
-      if (!finite || !other.finite) return {0, all};
-      return {std::max(terms.begin, other.terms.begin), std::min(terms.end, other.terms.end)};
-    }
+    int64_t begin, end;
+    bool finite;
   };
 
   bool Skips(const Chunk& chunk) const {
     return c_.skipped_axis >= 0 && !chunks_.chained && chunk.terms() > 0;
   }
 
-  void FillLiveColumns(const Chunk& chunk) {
+  // A panel of rows [first, end) of one side, packed at `panel`.
+  Live LiveOf(bool o_side, int64_t first, int64_t end, const Chunk& chunk, const float* panel,
+              int width) const {
     const int64_t terms = chunk.terms();
+    if (!Skips(chunk)) return {0, terms, true};
+    if (o_side) return {0, terms, AllFinite(panel, width * terms)};
+    const Range live = LiveTerms(c_, chunk, {first, end});
+    return {live.begin, live.end, true};
+  }
+
+  // Packs b for a chunk.
+  void StartChunk(const Chunk& chunk) {
+    const int64_t terms = chunk.terms();
+    if (terms > 0) Pack(t_.o_is_n, n_, chunk, b_, t_.nr);
     for (int64_t j = 0; j < n_.size(); j += t_.nr) {
-      Live& live = live_[j / t_.nr] = {{0, terms}};
-      if (!Skips(chunk)) continue;
-      if (t_.o_is_n) {
-        live.finite = AllFinite(b_ + j * terms, t_.nr * terms);
-      } else {
-        live.terms = LiveTerms(c_, chunk, {n_.begin + j, std::min(n_.begin + j + t_.nr, n_.end)});
-      }
+      live_[j / t_.nr] = LiveOf(t_.o_is_n, n_.begin + j, std::min(n_.begin + j + t_.nr, n_.end),
+                                chunk, b_ + j * terms, t_.nr);
     }
   }
 
-  Live LiveRows(Range rows, const Chunk& chunk, const float* a) const {
-    const int64_t terms = chunk.terms();
-    if (!Skips(chunk)) return {{0, terms}};
-    if (t_.o_is_n) return {LiveTerms(c_, chunk, rows)};
-    return {{0, terms}, AllFinite(a, t_.mr * terms)};
+  // Packs a, a few panels at a time; a_panel_ is the one of rows m_.begin + i and on.
+  void StartRows(int64_t i, const Chunk& chunk) {
+    const int64_t terms = chunk.terms(), at_once = int64_t{t_.a_panels} * t_.mr;
+    const int64_t first = m_.begin + i;
+    a_panel_ = a_ + i % at_once * (t_.a_by_rows ? kRowPitch : terms);
+    if (terms > 0 && i % at_once == 0) PackA({first, std::min(first + at_once, m_.end)}, chunk);
+    live_rows_ = LiveOf(!t_.o_is_n, first, std::min(first + t_.mr, m_.end), chunk, a_panel_, t_.mr);
+  }
+
+  void Multiply(int64_t j, int64_t terms, const float* c, ChunkJoin join, float* to,
+                const int64_t* to_rows) const {
+    const Live &x = live_rows_, &y = live_[j / t_.nr];
+    const bool skips = x.finite && y.finite;
+    const int64_t begin = skips ? std::max(x.begin, y.begin) : 0;
+    const int64_t end = skips ? std::min(x.end, y.end) : terms;
+    tile_(a_panel_ + begin * (t_.a_by_rows ? 1 : t_.mr), b_ + j * terms + begin * t_.nr,
+          end - begin, c, join, to, to_rows);
   }
 
   void RunChunk(int64_t index, bool last, const Chunk& chunk, float* c) {
     const int64_t terms = chunk.terms();
     const bool scales = index == 0 && operands_.beta != 0;
     const ChunkJoin next = chunks_.chained ? ChunkJoin::kChain : ChunkJoin::kAdd;
-    if (terms > 0) Pack(t_.o_is_n, n_, chunk, b_, t_.nr);
-    FillLiveColumns(chunk);
-    const int64_t at_once = int64_t{t_.a_panels} * t_.mr;
+    StartChunk(chunk);
     for (int64_t i = 0; i < m_.size(); i += t_.mr) {
       const Range rows{m_.begin + i, std::min(m_.begin + i + t_.mr, m_.end)};
-      const float* a = a_ + i % at_once * ARowFloats(terms);
-      if (terms > 0 && i % at_once == 0) {
-        PackA({rows.begin, std::min(rows.begin + at_once, m_.end)}, chunk);
-      }
+      StartRows(i, chunk);
       if (last || scales) FillEdge(rows, !t_.o_is_n, m_edge_);
-      const Live of_rows = LiveRows(rows, chunk, a);
       for (int64_t j = 0; j < n_.size(); j += t_.nr) {
         const TileEdges at = EdgesAt(rows.size(), j);
         if (scales) std::fill(c, c + int64_t{t_.mr} * t_.nr, 0.0f);
         if (scales) LoadTile(at, c);
-        const Range live = of_rows.Join(live_[j / t_.nr], terms);
-        const float* const a_live = a + live.begin * (t_.a_by_rows ? 1 : t_.mr);
-        const float* const b_live = b_ + j * terms + live.begin * t_.nr;
         const ChunkJoin join = index == 0 && !scales ? ChunkJoin::kFirst : next;
         if (last && !t_.stores_last && GoesStraightOut(at)) {
-          tile_(a_live, b_live, live.size(), c, join,
-                static_cast<float*>(operands_.out) + at.column_offsets[0], at.row_offsets);
+          Multiply(j, terms, c, join, static_cast<float*>(operands_.out) + at.column_offsets[0],
+                   at.row_offsets);
         } else {
-          tile_(a_live, b_live, live.size(), c, join, c, c_rows_);
+          Multiply(j, terms, c, join, c, c_rows_);
           if (last && !t_.stores_last) StoreTile(at, c, t_.nr, static_cast<T*>(operands_.out));
         }
         if (t_.keeps_c) c += int64_t{t_.mr} * t_.nr;
@@ -173,16 +178,11 @@ class Block {
   }
 
   void SumChunk(const Chunk& chunk, float* c) {
-    const int64_t terms = chunk.terms(), at_once = int64_t{t_.a_panels} * t_.mr;
-    Pack(t_.o_is_n, n_, chunk, b_, t_.nr);
+    StartChunk(chunk);
     for (int64_t i = 0; i < m_.size(); i += t_.mr) {
-      if (i % at_once == 0) {
-        const int64_t first = m_.begin + i;
-        PackA({first, std::min(first + at_once, m_.end)}, chunk);
-      }
+      StartRows(i, chunk);
       for (int64_t j = 0; j < n_.size(); j += t_.nr, c += int64_t{t_.mr} * t_.nr) {
-        tile_(a_ + i % at_once * ARowFloats(terms), b_ + j * terms, terms, c, ChunkJoin::kAlone, c,
-              c_rows_);
+        Multiply(j, chunk.terms(), c, ChunkJoin::kAlone, c, c_rows_);
       }
     }
   }
@@ -211,7 +211,7 @@ class Block {
     const int64_t panels = CeilDiv(n_.size(), t_.nr), tile_floats = int64_t{t_.mr} * t_.nr;
     FillEdge(m_, !t_.o_is_n, m_edge_);
     if constexpr (sizeof(T) == sizeof(float)) {
-      if (c_.sum_pixels && t_.o_is_n && c_.w.at[kAxes - 1] == 1) {
+      if (c_.sum_pixels && t_.o_is_n && c_.w.at[kAxes - 1] == 1 && c_.taps() >= 4) {
         KernelRows rows;
         FillKernelRows(c_, m_, m_edge_.offsets, t_.mr, t_.nr, panels * tile_floats, rows);
         for (int64_t j = 0; j < n_.size(); j += t_.nr) {
@@ -259,6 +259,8 @@ class Block {
   Range m_, n_;
   float* a_ = nullptr;
   float* b_ = nullptr;
+  const float* a_panel_ = nullptr;
+  Live live_rows_;
   Edge<Tiling::kMostColumns> m_edge_;  // of a panel; of the block, where it is stored last
   Edge<Tiling::kMostColumns> n_edge_;
   int64_t column_steps_[Tiling::kMostColumns / 2];  // of panels of n

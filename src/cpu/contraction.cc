@@ -5,8 +5,6 @@
 #include <numeric>
 #include <utility>
 
-#include "cpu/live.h"
-
 namespace convgrad {
 namespace {
 
@@ -144,6 +142,15 @@ void MoveUnitAxisFirst(Contraction& c) {
   }
 }
 
+// Whether any tap reads outside along this axis.
+bool ReadsOutside(const GatherAxis& axis) {
+  if (axis.pixels == 0 || axis.taps == 0) return false;
+  const int64_t pixels = (axis.pixels - 1) * axis.pixel_step,
+                taps = (axis.taps - 1) * axis.tap_step;
+  return axis.first + std::min<int64_t>(taps, 0) < 0 ||
+         axis.first + pixels + std::max<int64_t>(taps, 0) >= axis.limit;
+}
+
 // Nothing may vary outside that axis but images: pixels and taps of it are one range of a chunk.
 void ChooseSkippedAxis(Contraction& c) {
   int a = 0;
@@ -151,10 +158,10 @@ void ChooseSkippedAxis(Contraction& c) {
   if (!ReadsOutside(c.axes[a])) return;
   c.skipped_axis = a;
   // Where pixels are next to each other, those of a tile no longer are: worth it for the shortest
-  // lines.
+  // lines. What a line is depends on the phase, and zipped phases must have the same order.
   const int64_t short_line = c.v.at[kAxes - 1] == 1 ? 12 : 48;
-  c.images_inside =
-      !c.sum_pixels && a + 1 < kAxes && c.images > 1 && c.axes[kAxes - 1].pixels < short_line;
+  c.images_inside = !c.sum_pixels && !c.zipped && a + 1 < kAxes && c.images > 1 &&
+                    c.axes[kAxes - 1].pixels < short_line;
 }
 
 // As even as they can be, and none longer than `most`.
@@ -228,6 +235,7 @@ Contraction MakeLargestContraction(const Problem& p) {
     c.axes[a].taps = CeilDiv(axis.taps, axis.stride / std::gcd(axis.stride, axis.dilation));
     c.share *= static_cast<double>(axis.taps) / static_cast<double>(c.axes[a].taps * Phases(axis));
   }
+  if (c.zipped) c.share *= 2;
   return c;
 }
 

@@ -110,9 +110,12 @@ Contraction MakeBiasContraction(const Problem& problem);
 // The order of a sum, part one: its chunks. A chunk is one chain of fused multiply-adds from zero;
 // chunks are added to the result in order. Nothing here depends on layout, threads, workspace or
 // CPU. See docs/numerics.md.
-//   fprop, dgrad: a block of channels, all its taps (or, for many taps, a range of them); in it,
-//   tap by tap, channel by channel wgrad: pixels of one image in order. Images of fewer than
-//   kTinyImage pixels are not worth a chunk each: there the chain runs on through all images
+//
+// fprop, dgrad: a block of channels, all its taps (or, for many taps, a range of them); in it, tap
+// by tap, channel by channel.
+//
+// wgrad: pixels of one image in order. Images of fewer than kTinyImage pixels are not worth a chunk
+// each: there the chain runs on through all images.
 struct Chunks {
   static constexpr int64_t kLongest = 432;
   static constexpr int64_t kTinyImage = 64;

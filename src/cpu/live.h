@@ -10,15 +10,6 @@
 
 namespace convgrad {
 
-// Whether any tap reads outside along this axis.
-inline bool ReadsOutside(const GatherAxis& axis) {
-  if (axis.pixels == 0 || axis.taps == 0) return false;
-  const int64_t pixels = (axis.pixels - 1) * axis.pixel_step,
-                taps = (axis.taps - 1) * axis.tap_step;
-  return axis.first + std::min<int64_t>(taps, 0) < 0 ||
-         axis.first + pixels + std::max<int64_t>(taps, 0) >= axis.limit;
-}
-
 // The i in [0, count) from which some position in [lowest, highest] + i * step is in [0, limit).
 inline Range StepsInside(int64_t lowest, int64_t highest, int64_t step, int64_t count,
                          int64_t limit) {
@@ -58,7 +49,6 @@ inline PixelPlace PlaceOfPixel(const Contraction& c, int64_t pixel) {
 inline Range LiveTerms(const Contraction& c, const Chunk& chunk, Range side) {
   const Range all{0, chunk.terms()};
   const int a = c.skipped_axis;
-  if (a < 0) return all;
   const GatherAxis& axis = c.axes[a];
   int64_t inner_taps = 1, inner_pixels = 1;
   for (int b = a + 1; b < kAxes; ++b) {

@@ -223,8 +223,8 @@ struct ZippedRows {
   int64_t At(int64_t r) const { return r / mr * row_tiles + r % mr * nr; }
 };
 
-// Up to four columns: out[row + column] = even, out[row + column + 1] = odd. mr is a multiple of 2
-// only on AVX2: four rows may be of two tiles.
+// Up to four columns: out[row + column] = even, out[row + column + 1] = odd. On AVX2 mr may be 6 or
+// 2: four rows may be of two tiles.
 template <class T>
 void StoreZipped(const ZippedRows& rows, const float* even, const float* odd, int64_t columns,
                  const int64_t* column_offsets, const float* bias, T* out) {
@@ -256,10 +256,11 @@ void StoreZipped(const ZippedRows& rows, const float* even, const float* odd, in
       }
     }
 #endif
+    const int64_t at = rows.At(r);
     for (int64_t j = 0; j < columns; ++j) {
       const float add = bias == nullptr ? 0.0f : bias[j];
-      StoreAt(out, to[0] + column_offsets[j], Narrow<T>(even[rows.At(r) + j] + add));
-      StoreAt(out, to[0] + column_offsets[j] + 1, Narrow<T>(odd[rows.At(r) + j] + add));
+      StoreAt(out, to[0] + column_offsets[j], Narrow<T>(even[at + j] + add));
+      StoreAt(out, to[0] + column_offsets[j] + 1, Narrow<T>(odd[at + j] + add));
     }
     ++r;
   }

@@ -7,8 +7,14 @@
 #ifndef CONVGRAD_CPU_TARGETS_H_
 #define CONVGRAD_CPU_TARGETS_H_
 
-#define HWY_DISABLED_TARGETS \
-  (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_SSSE3 | HWY_SSE4 | HWY_AVX3_DL)
+#ifdef HWY_SSE2  // of newer Highways
+#define CONVGRAD_HWY_SSE2 HWY_SSE2
+#else
+#define CONVGRAD_HWY_SSE2 0
+#endif
+#define HWY_DISABLED_TARGETS                                                                    \
+  (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | CONVGRAD_HWY_SSE2 | HWY_SSSE3 | HWY_SSE4 | \
+   HWY_AVX3_DL)
 #define HWY_COMPILE_ALL_ATTAINABLE
 #define HWY_BROKEN_EMU128 1
 

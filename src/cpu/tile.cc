@@ -15,7 +15,7 @@ namespace convgrad {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-#if HWY_TARGET == HWY_NEON
+#if CONVGRAD_MULTIPLIES_BY_LANES
 
 // NEON multiplies by a lane of a register for free, so a comes in vectors. The operands of the next
 // k are loaded as soon as the registers of this one are free; loaded together before their use,
@@ -142,7 +142,7 @@ TileFunction OfShape(int rows, int vectors) {
 }
 
 TileFunction TileFunctionHere(int rows, int vectors, [[maybe_unused]] bool a_by_rows) {
-#if HWY_TARGET != HWY_NEON
+#if !CONVGRAD_MULTIPLIES_BY_LANES
   if (a_by_rows) return OfShape<true>(rows, vectors);
 #endif
   return OfShape<false>(rows, vectors);

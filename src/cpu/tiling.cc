@@ -224,7 +224,7 @@ Tiling MakeTiling(const Contraction& c, int64_t copies, int threads, int64_t lim
     ChooseShape(t, m, n, unit, stack.b / t.kc);
     try_budget(stack);
   }
-  // Of c the stack holds less than halving both has left: 8 Ki of 32 Ki floats.
+  // Of c the stack holds less than halving both has left: 6 Ki floats.
   if (t.c_floats() > Tiling::kStackC) try_budget(stack);
   t.slot_floats = 0;
   t.a_panels = 1;

@@ -15,7 +15,7 @@ namespace convgrad {
 namespace HWY_NAMESPACE {
 
 VectorUnit UnitHere() {
-  return {hwy::TargetName(HWY_TARGET), kLanes, kRegisters, HWY_TARGET != HWY_NEON,
+  return {hwy::TargetName(HWY_TARGET), kLanes, kRegisters, !CONVGRAD_MULTIPLIES_BY_LANES,
           SecondLevelCacheBytes()};
 }
 
