@@ -132,23 +132,28 @@ class Block {
     }
   }
 
-  // Packs a, a few panels at a time; a_panel_ is the one of rows m_.begin + i and on.
-  void StartRows(int64_t i, const Chunk& chunk) {
+  struct RowPanel {
+    const float* a;
+    Live live;
+  };
+
+  // Packs a, a few panels at a time; the one of rows m_.begin + i and on.
+  HWY_INLINE RowPanel StartRows(int64_t i, const Chunk& chunk) {
     const int64_t terms = chunk.terms(), at_once = int64_t{t_.a_panels} * t_.mr;
     const int64_t first = m_.begin + i;
-    a_panel_ = a_ + i % at_once * (t_.a_by_rows ? kRowPitch : terms);
+    const float* const a = a_ + i % at_once * (t_.a_by_rows ? kRowPitch : terms);
     if (terms > 0 && i % at_once == 0) PackA({first, std::min(first + at_once, m_.end)}, chunk);
-    live_rows_ = LiveOf(!t_.o_is_n, first, std::min(first + t_.mr, m_.end), chunk, a_panel_, t_.mr);
+    return {a, LiveOf(!t_.o_is_n, first, std::min(first + t_.mr, m_.end), chunk, a, t_.mr)};
   }
 
-  void Multiply(int64_t j, int64_t terms, const float* c, ChunkJoin join, float* to,
-                const int64_t* to_rows) const {
-    const Live &x = live_rows_, &y = live_[j / t_.nr];
+  HWY_INLINE void Multiply(const RowPanel& rows, int64_t j, int64_t terms, const float* c,
+                           ChunkJoin join, float* to, const int64_t* to_rows) const {
+    const Live &x = rows.live, &y = live_[j / t_.nr];
     const bool skips = x.finite && y.finite;
     const int64_t begin = skips ? std::max(x.begin, y.begin) : 0;
     const int64_t end = skips ? std::min(x.end, y.end) : terms;
-    tile_(a_panel_ + begin * (t_.a_by_rows ? 1 : t_.mr), b_ + j * terms + begin * t_.nr,
-          end - begin, c, join, to, to_rows);
+    tile_(rows.a + begin * (t_.a_by_rows ? 1 : t_.mr), b_ + j * terms + begin * t_.nr, end - begin,
+          c, join, to, to_rows);
   }
 
   void RunChunk(int64_t index, bool last, const Chunk& chunk, float* c) {
@@ -158,7 +163,7 @@ class Block {
     StartChunk(chunk);
     for (int64_t i = 0; i < m_.size(); i += t_.mr) {
       const Range rows{m_.begin + i, std::min(m_.begin + i + t_.mr, m_.end)};
-      StartRows(i, chunk);
+      const RowPanel panel = StartRows(i, chunk);
       if (last || scales) FillEdge(rows, !t_.o_is_n, m_edge_);
       for (int64_t j = 0; j < n_.size(); j += t_.nr) {
         const TileEdges at = EdgesAt(rows.size(), j);
@@ -166,10 +171,10 @@ class Block {
         if (scales) LoadTile(at, c);
         const ChunkJoin join = index == 0 && !scales ? ChunkJoin::kFirst : next;
         if (last && !t_.stores_last && GoesStraightOut(at)) {
-          Multiply(j, terms, c, join, static_cast<float*>(operands_.out) + at.column_offsets[0],
-                   at.row_offsets);
+          Multiply(panel, j, terms, c, join,
+                   static_cast<float*>(operands_.out) + at.column_offsets[0], at.row_offsets);
         } else {
-          Multiply(j, terms, c, join, c, c_rows_);
+          Multiply(panel, j, terms, c, join, c, c_rows_);
           if (last && !t_.stores_last) StoreTile(at, c, t_.nr, static_cast<T*>(operands_.out));
         }
         if (t_.keeps_c) c += int64_t{t_.mr} * t_.nr;
@@ -180,9 +185,9 @@ class Block {
   void SumChunk(const Chunk& chunk, float* c) {
     StartChunk(chunk);
     for (int64_t i = 0; i < m_.size(); i += t_.mr) {
-      StartRows(i, chunk);
+      const RowPanel panel = StartRows(i, chunk);
       for (int64_t j = 0; j < n_.size(); j += t_.nr, c += int64_t{t_.mr} * t_.nr) {
-        Multiply(j, chunk.terms(), c, ChunkJoin::kAlone, c, c_rows_);
+        Multiply(panel, j, chunk.terms(), c, ChunkJoin::kAlone, c, c_rows_);
       }
     }
   }
@@ -259,8 +264,6 @@ class Block {
   Range m_, n_;
   float* a_ = nullptr;
   float* b_ = nullptr;
-  const float* a_panel_ = nullptr;
-  Live live_rows_;
   Edge<Tiling::kMostColumns> m_edge_;  // of a panel; of the block, where it is stored last
   Edge<Tiling::kMostColumns> n_edge_;
   int64_t column_steps_[Tiling::kMostColumns / 2];  // of panels of n
