@@ -39,9 +39,9 @@ class Block {
     a_ = a;
     b_ = b;
     FillEdge(n, t_.o_is_n, n_edge_);
-    for (int64_t j = 0; j < n.size(); j += t_.nr) {
-      column_steps_[j / t_.nr] =
-          StepOf(n_edge_.offsets + j, std::min<int64_t>(t_.nr, n.size() - j));
+    panels_ = CeilDiv(n.size(), t_.nr);
+    for (int64_t p = 0, j = 0; p < panels_; ++p, j += t_.nr) {
+      column_steps_[p] = StepOf(n_edge_.offsets + j, std::min<int64_t>(t_.nr, n.size() - j));
     }
     for (int r = 0; r < t_.mr; ++r) c_rows_[r] = int64_t{r} * t_.nr;
   }
@@ -65,8 +65,7 @@ class Block {
     const int64_t tile_floats = int64_t{t_.mr} * t_.nr;
     FillEdge(m_, !t_.o_is_n, m_edge_);
     for (int64_t i = 0; i < m_.size(); ++i) --m_edge_.offsets[i];  // of the even ones
-    const ZippedRows rows{m_.size(), t_.mr, t_.nr, CeilDiv(n_.size(), t_.nr) * tile_floats,
-                          m_edge_.offsets};
+    const ZippedRows rows{m_.size(), t_.mr, t_.nr, panels_ * tile_floats, m_edge_.offsets};
     for (int64_t j = 0, columns = 0; j < n_.size(); j += columns) {
       const int64_t at = j / t_.nr * tile_floats + j % t_.nr;
       columns = std::min<int64_t>({4, t_.nr - j % t_.nr, n_.size() - j});
@@ -126,9 +125,9 @@ class Block {
   void StartChunk(const Chunk& chunk) {
     const int64_t terms = chunk.terms();
     if (terms > 0) Pack(t_.o_is_n, n_, chunk, b_, t_.nr);
-    for (int64_t j = 0; j < n_.size(); j += t_.nr) {
-      live_[j / t_.nr] = LiveOf(t_.o_is_n, n_.begin + j, std::min(n_.begin + j + t_.nr, n_.end),
-                                chunk, b_ + j * terms, t_.nr);
+    for (int64_t p = 0, j = n_.begin; p < panels_; ++p, j += t_.nr) {
+      live_[p] =
+          LiveOf(t_.o_is_n, j, std::min(j + t_.nr, n_.end), chunk, b_ + p * t_.nr * terms, t_.nr);
     }
   }
 
@@ -146,38 +145,48 @@ class Block {
     return {a, LiveOf(!t_.o_is_n, first, std::min(first + t_.mr, m_.end), chunk, a, t_.mr)};
   }
 
-  HWY_INLINE void Multiply(const RowPanel& rows, int64_t j, int64_t terms, const float* c,
+  // One tile. What its operands' addresses wait for, the tile waits for: no division here (3 %).
+  HWY_INLINE void Multiply(const RowPanel& rows, int64_t p, int64_t terms, const float* c,
                            ChunkJoin join, float* to, const int64_t* to_rows) const {
-    const Live &x = rows.live, &y = live_[j / t_.nr];
-    const bool skips = x.finite && y.finite;
-    const int64_t begin = skips ? std::max(x.begin, y.begin) : 0;
-    const int64_t end = skips ? std::min(x.end, y.end) : terms;
-    tile_(rows.a + begin * (t_.a_by_rows ? 1 : t_.mr), b_ + j * terms + begin * t_.nr, end - begin,
-          c, join, to, to_rows);
+    const Live &x = rows.live, &y = live_[p];
+    const float *a = rows.a, *b = b_ + p * t_.nr * terms;
+    if (c_.skipped_axis >= 0 && x.finite && y.finite) {
+      const int64_t begin = std::max(x.begin, y.begin);
+      a += begin * (t_.a_by_rows ? 1 : t_.mr);
+      b += begin * t_.nr;
+      terms = std::min(x.end, y.end) - begin;
+    }
+    tile_(a, b, terms, c, join, to, to_rows);
   }
 
   void RunChunk(int64_t index, bool last, const Chunk& chunk, float* c) {
-    const int64_t terms = chunk.terms();
-    const bool scales = index == 0 && operands_.beta != 0;
+    const int64_t terms = chunk.terms(), tile_floats = int64_t{t_.mr} * t_.nr;
+    const int64_t c_step = t_.keeps_c ? tile_floats : 0;
+    const bool scales = index == 0 && operands_.beta != 0, stores = last && !t_.stores_last;
     const ChunkJoin next = chunks_.chained ? ChunkJoin::kChain : ChunkJoin::kAdd;
+    const ChunkJoin join = index == 0 && !scales ? ChunkJoin::kFirst : next;
     StartChunk(chunk);
     for (int64_t i = 0; i < m_.size(); i += t_.mr) {
       const Range rows{m_.begin + i, std::min(m_.begin + i + t_.mr, m_.end)};
       const RowPanel panel = StartRows(i, chunk);
-      if (last || scales) FillEdge(rows, !t_.o_is_n, m_edge_);
-      for (int64_t j = 0; j < n_.size(); j += t_.nr) {
-        const TileEdges at = EdgesAt(rows.size(), j);
-        if (scales) std::fill(c, c + int64_t{t_.mr} * t_.nr, 0.0f);
+      if (!stores && !scales) {
+        for (int64_t p = 0; p < panels_; ++p, c += c_step) {
+          Multiply(panel, p, terms, c, join, c, c_rows_);
+        }
+        continue;
+      }
+      FillEdge(rows, !t_.o_is_n, m_edge_);
+      for (int64_t p = 0; p < panels_; ++p, c += c_step) {
+        const TileEdges at = EdgesAt(rows.size(), p);
+        if (scales) std::fill(c, c + tile_floats, 0.0f);
         if (scales) LoadTile(at, c);
-        const ChunkJoin join = index == 0 && !scales ? ChunkJoin::kFirst : next;
-        if (last && !t_.stores_last && GoesStraightOut(at)) {
-          Multiply(panel, j, terms, c, join,
+        if (stores && GoesStraightOut(at)) {
+          Multiply(panel, p, terms, c, join,
                    static_cast<float*>(operands_.out) + at.column_offsets[0], at.row_offsets);
         } else {
-          Multiply(panel, j, terms, c, join, c, c_rows_);
-          if (last && !t_.stores_last) StoreTile(at, c, t_.nr, static_cast<T*>(operands_.out));
+          Multiply(panel, p, terms, c, join, c, c_rows_);
+          if (stores) StoreTile(at, c, t_.nr, static_cast<T*>(operands_.out));
         }
-        if (t_.keeps_c) c += int64_t{t_.mr} * t_.nr;
       }
     }
   }
@@ -186,8 +195,8 @@ class Block {
     StartChunk(chunk);
     for (int64_t i = 0; i < m_.size(); i += t_.mr) {
       const RowPanel panel = StartRows(i, chunk);
-      for (int64_t j = 0; j < n_.size(); j += t_.nr, c += int64_t{t_.mr} * t_.nr) {
-        Multiply(panel, j, chunk.terms(), c, ChunkJoin::kAlone, c, c_rows_);
+      for (int64_t p = 0; p < panels_; ++p, c += int64_t{t_.mr} * t_.nr) {
+        Multiply(panel, p, chunk.terms(), c, ChunkJoin::kAlone, c, c_rows_);
       }
     }
   }
@@ -205,31 +214,31 @@ class Block {
     for (int64_t i = 0; i < m_.size(); i += t_.mr) {
       const Range rows{m_.begin + i, std::min(m_.begin + i + t_.mr, m_.end)};
       FillEdge(rows, !t_.o_is_n, m_edge_);
-      for (int64_t j = 0; j < n_.size(); j += t_.nr, c += int64_t{t_.mr} * t_.nr) {
-        LoadTile(EdgesAt(rows.size(), j), c);
+      for (int64_t p = 0; p < panels_; ++p, c += int64_t{t_.mr} * t_.nr) {
+        LoadTile(EdgesAt(rows.size(), p), c);
       }
     }
   }
 
   // Columns outside rows.
   void StoreBlock(const float* c) {
-    const int64_t panels = CeilDiv(n_.size(), t_.nr), tile_floats = int64_t{t_.mr} * t_.nr;
+    const int64_t tile_floats = int64_t{t_.mr} * t_.nr;
     FillEdge(m_, !t_.o_is_n, m_edge_);
     if constexpr (sizeof(T) == sizeof(float)) {
       if (c_.sum_pixels && t_.o_is_n && c_.w.at[kAxes - 1] == 1 && c_.taps() >= 4) {
         KernelRows rows;
-        FillKernelRows(c_, m_, m_edge_.offsets, t_.mr, t_.nr, panels * tile_floats, rows);
-        for (int64_t j = 0; j < n_.size(); j += t_.nr) {
-          StoreKernels(rows, m_edge_.offsets, c + j / t_.nr * tile_floats, n_edge_.offsets + j,
+        FillKernelRows(c_, m_, m_edge_.offsets, t_.mr, t_.nr, panels_ * tile_floats, rows);
+        for (int64_t p = 0, j = 0; p < panels_; ++p, j += t_.nr) {
+          StoreKernels(rows, m_edge_.offsets, c + p * tile_floats, n_edge_.offsets + j,
                        std::min<int64_t>(t_.nr, n_.size() - j), static_cast<float*>(operands_.out));
         }
         return;
       }
     }
-    for (int64_t j = 0; j < panels; ++j) {
-      const float* tile = c + j * tile_floats;
-      for (int64_t i = 0; i < m_.size(); i += t_.mr, tile += panels * tile_floats) {
-        TileEdges at = EdgesAt(std::min<int64_t>(t_.mr, m_.size() - i), j * t_.nr);
+    for (int64_t p = 0; p < panels_; ++p) {
+      const float* tile = c + p * tile_floats;
+      for (int64_t i = 0; i < m_.size(); i += t_.mr, tile += panels_ * tile_floats) {
+        TileEdges at = EdgesAt(std::min<int64_t>(t_.mr, m_.size() - i), p);
         at.row_offsets += i;
         StoreTile(at, tile, t_.nr, static_cast<T*>(operands_.out));
       }
@@ -242,8 +251,10 @@ class Block {
            at.rows == t_.mr && at.columns == t_.nr && operands_.bias == nullptr;
   }
 
-  TileEdges EdgesAt(int64_t rows, int64_t j) const {
+  // Of panel p of the columns.
+  TileEdges EdgesAt(int64_t rows, int64_t p) const {
     const bool bias = operands_.bias != nullptr;
+    const int64_t j = p * t_.nr;
     const int64_t columns = std::min<int64_t>(t_.nr, n_.size() - j);
     return {.rows = rows,
             .row_offsets = m_edge_.offsets,
@@ -251,7 +262,7 @@ class Block {
             .columns = columns,
             .column_offsets = n_edge_.offsets + j,
             .column_bias = bias && t_.o_is_n ? n_edge_.bias + j : nullptr,
-            .column_step = column_steps_[j / t_.nr],
+            .column_step = column_steps_[p],
             .row_ends = m_edge_.ends,
             .column_ends = c_.columns.channels > 0 ? n_edge_.ends + j : nullptr};
   }
@@ -262,6 +273,7 @@ class Block {
   const BlockOperands& operands_;
   const TileFunction tile_;
   Range m_, n_;
+  int64_t panels_ = 0;  // of n
   float* a_ = nullptr;
   float* b_ = nullptr;
   Edge<Tiling::kMostColumns> m_edge_;  // of a panel; of the block, where it is stored last
