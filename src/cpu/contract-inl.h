@@ -151,10 +151,12 @@ class Block {
     const Live &x = rows.live, &y = live_[p];
     const float *a = rows.a, *b = b_ + p * t_.nr * terms;
     if (c_.skipped_axis >= 0 && x.finite && y.finite) {
-      const int64_t begin = std::max(x.begin, y.begin);
-      a += begin * (t_.a_by_rows ? 1 : t_.mr);
-      b += begin * t_.nr;
-      terms = std::min(x.end, y.end) - begin;
+      const int64_t begin = std::max(x.begin, y.begin), end = std::min(x.end, y.end);
+      if (begin > 0 || end < terms) {  // a branch, so that other tiles do not wait for these
+        a += begin * (t_.a_by_rows ? 1 : t_.mr);
+        b += begin * t_.nr;
+        terms = end - begin;
+      }
     }
     tile_(a, b, terms, c, join, to, to_rows);
   }
