@@ -154,7 +154,7 @@ class CaseTimer {
       // Cannot fail: the pointers are there and the shapes were checked.
       (void)plan.Run(in_, out_, workspace_.empty() ? nullptr : workspace_.data());
     };
-    convgrad.TimeOnce(settings_.seconds);
+    convgrad.TimeOnce(budget_);
     for (size_t i = 0; i < outputs_.size(); ++i) expected_[i] = outputs_[i];
     contestants_.push_back(std::move(convgrad));
   }
@@ -174,7 +174,7 @@ class CaseTimer {
       contestant.run = [peer] { peer->Run(); };
       contestant.rest = [peer] { peer->Rest(); };
       for (TensorBuffer& output : outputs_) output.Blank();
-      contestant.TimeOnce(settings_.seconds);
+      contestant.TimeOnce(budget_);
       entry.note = Difference();
       entry.wrong = !entry.note.empty();
       if (!entry.wrong) contestants_.push_back(std::move(contestant));
@@ -210,7 +210,7 @@ class CaseTimer {
   // one run takes all the time that there is keeps that as its only sample.
   void TimeAll() {
     for (Contestant& contestant : contestants_) {
-      if (contestant.once > settings_.seconds) contestant.samples = {contestant.once};
+      if (contestant.once > budget_) contestant.samples = {contestant.once};
     }
     const bool alone = contestants_.size() == 1;
     const Clock::time_point begin = Clock::now();
@@ -219,7 +219,7 @@ class CaseTimer {
     for (int round = 0; round < most; ++round) {
       if (!counted && round >= kLeastRepetitions && SecondsSince(begin) >= settings_.seconds) break;
       for (Contestant& contestant : contestants_) {
-        if (contestant.once <= settings_.seconds || counted) contestant.Sample(alone);
+        if (contestant.once <= budget_ || counted) contestant.Sample(alone);
       }
     }
     row_.timing = Summarize(contestants_[0].samples);
@@ -238,6 +238,9 @@ class CaseTimer {
 
   const Case& item_;
   const BenchSettings& settings_;
+  // A run that takes longer is not repeated. Not less than a tenth of a second: a short one that
+  // was held up by something else must not be the only sample.
+  const double budget_ = std::max(settings_.seconds, 0.1);
   BenchRow row_;
   std::vector<TensorBuffer> inputs_, outputs_, expected_;
   std::vector<const void*> in_;
