@@ -158,31 +158,50 @@ void PackPixels(const Contraction& c, const T* g, Range pixels, const Chunk& chu
   });
 }
 
-// a or b of wgrad: [pixel, (tap, channel)]; pixels of all images of the chunk.
-template <class T>
-void PackTaps(const Contraction& c, const T* g, Range rows, const Chunk& chunk,
-              const Panels& panels) {
+// What rows of wgrad, (tap, channel), read of the pixels of a chunk: `rows` channels from `channel`
+// on, `done` rows into the range, through one tap, along `count` pixels from k0 on.
+struct TapRun {
+  int64_t done, rows, channel;
+  int64_t k0, count;
+  TapView view;
+};
+
+template <class Run>
+HWY_INLINE void ForEachTapRun(const Contraction& c, Range rows, const Chunk& chunk,
+                              const Run& run) {
   for (int64_t done = 0; done < rows.size();) {
     const RowPlace place = PlaceOfRow(c, rows.begin + done);
-    const int64_t width = std::min(rows.size() - done, place.run), channel = place.channel;
+    const int64_t width = std::min(rows.size() - done, place.run);
     const Walk3 tap(place.tap, c.axes[1].taps, c.axes[2].taps);
     int64_t k0 = 0;
     for (int64_t i = chunk.outer.begin; i < chunk.outer.end; ++i) {
       const Range pixels{i * c.pixels() + chunk.inner.begin, i * c.pixels() + chunk.inner.end};
       ForEachPixelRun(c, pixels, [&](int64_t image, const Walk3& pixel, int64_t, int64_t count) {
         const TapView view = ViewThroughTap(c, image, pixel, count, tap);
-        if (view.begin > 0) ZeroRect(panels, k0, done, width, view.begin);
-        if (view.begin < view.end) {
-          const T* from = g + (view.offset + channel * c.g.channel);
-          PackRect(from, {width, c.g.channel, view.end - view.begin, view.stride}, panels,
-                   k0 + view.begin, done);
-        }
-        if (view.end < count) ZeroRect(panels, k0 + view.end, done, width, count - view.end);
+        run(TapRun{done, width, place.channel, k0, count, view});
         k0 += count;
       });
     }
     done += width;
   }
+}
+
+// a or b of wgrad: [pixel, (tap, channel)]; pixels of all images of the chunk.
+template <class T>
+void PackTaps(const Contraction& c, const T* g, Range rows, const Chunk& chunk,
+              const Panels& panels) {
+  ForEachTapRun(c, rows, chunk, [&](const TapRun& run) {
+    const TapView& view = run.view;
+    if (view.begin > 0) ZeroRect(panels, run.k0, run.done, run.rows, view.begin);
+    if (view.begin < view.end) {
+      const T* from = g + (view.offset + run.channel * c.g.channel);
+      PackRect(from, {run.rows, c.g.channel, view.end - view.begin, view.stride}, panels,
+               run.k0 + view.begin, run.done);
+    }
+    if (view.end < run.count) {
+      ZeroRect(panels, run.k0 + view.end, run.done, run.rows, run.count - view.end);
+    }
+  });
 }
 
 // As PackWeights, where o is (phase, channel). w is small: every element by itself.

@@ -61,27 +61,16 @@ void PackPixelsByRows(const Contraction& c, const T* g, Range pixels, const Chun
 // a of wgrad: [(tap, channel), pixel].
 template <class T>
 void PackTapsByRows(const Contraction& c, const T* g, Range rows, const Chunk& chunk, float* to) {
-  for (int64_t done = 0; done < rows.size();) {
-    const RowPlace place = PlaceOfRow(c, rows.begin + done);
-    const int64_t width = std::min(rows.size() - done, place.run), channel = place.channel;
-    const Walk3 tap(place.tap, c.axes[1].taps, c.axes[2].taps);
-    int64_t k0 = 0;
-    for (int64_t i = chunk.outer.begin; i < chunk.outer.end; ++i) {
-      const Range pixels{i * c.pixels() + chunk.inner.begin, i * c.pixels() + chunk.inner.end};
-      ForEachPixelRun(c, pixels, [&](int64_t image, const Walk3& pixel, int64_t, int64_t count) {
-        const TapView view = ViewThroughTap(c, image, pixel, count, tap);
-        float* row = to + done * kRowPitch + k0;
-        for (int64_t r = 0; r < width; ++r, row += kRowPitch) {
-          ZeroRow(row, view.begin);
-          CopyRun(g + (view.offset + (channel + r) * c.g.channel), view.stride,
-                  view.end - view.begin, row + view.begin);
-          ZeroRow(row + view.end, count - view.end);
-        }
-        k0 += count;
-      });
+  ForEachTapRun(c, rows, chunk, [&](const TapRun& run) {
+    const TapView& view = run.view;
+    float* row = to + run.done * kRowPitch + run.k0;
+    for (int64_t r = 0; r < run.rows; ++r, row += kRowPitch) {
+      ZeroRow(row, view.begin);
+      CopyRun(g + (view.offset + (run.channel + r) * c.g.channel), view.stride,
+              view.end - view.begin, row + view.begin);
+      ZeroRow(row + view.end, run.count - view.end);
     }
-    done += width;
-  }
+  });
 }
 
 // A range of the side that is not o; what is left of its last tile is zero.
