@@ -11,8 +11,10 @@
 #include <algorithm>
 
 #include "cpu/contract.h"
+#include "cpu/lines.h"
 #include "cpu/live.h"
 #include "cpu/pack-inl.h"
+#include "cpu/pack_lines-inl.h"
 #include "cpu/pack_rows-inl.h"
 #include "cpu/store-inl.h"
 #include "cpu/tile.h"
@@ -30,7 +32,8 @@ class Block {
         chunks_(MakeChunks(contraction)),
         t_(tiling),
         operands_(operands),
-        tile_(TileFunctionOf(tiling.mr, tiling.vectors, tiling.a_by_rows)) {}
+        lines_(LinesOf(contraction, tiling)),
+        tile_(TileFunctionOf(tiling.mr, tiling.vectors, SourceOf(tiling, lines_))) {}
 
   // a: [kc, mr], a few panels. b: [kc, nb] in panels of nr.
   void Start(Range m, Range n, float* a, float* b) {
@@ -42,6 +45,7 @@ class Block {
     panels_ = CeilDiv(n.size(), t_.nr);
     for (int64_t p = 0, j = 0; p < panels_; ++p, j += t_.nr) {
       column_steps_[p] = StepOf(n_edge_.offsets + j, std::min<int64_t>(t_.nr, n.size() - j));
+      if (lines_.shared && !t_.o_is_n) turns_[p] = lines_.RestOfLine(n.begin + j);
     }
     for (int r = 0; r < t_.mr; ++r) c_rows_[r] = int64_t{r} * t_.nr;
   }
@@ -83,6 +87,23 @@ class Block {
   }
 
  private:
+  static Lines LinesOf(const Contraction& c, const Tiling& t) {
+    if (t.a_by_rows) return {};
+    if (t.o_is_n) {
+      constexpr int64_t kMostFloats = 8 << 10;  // half of a small L1
+      int64_t panels = int64_t{2} * t.a_panels;
+      while (panels > 1 && panels * t.mr * t.kc > kMostFloats * c.axes[kAxes - 1].taps) --panels;
+      return MakeLines(c, t.mr, panels, t.mr % 4 == 0 ? 4 : 2);
+    }
+    // The last group may be short of panels: half of the packing less leaves room for that.
+    return MakeLines(c, t.nr, std::min<int64_t>(4, t.nb / t.nr), kLanes);
+  }
+
+  static TileSource SourceOf(const Tiling& t, const Lines& lines) {
+    if (!lines.shared) return t.a_by_rows ? TileSource::kRows : TileSource::kPanels;
+    return t.o_is_n ? TileSource::kALines : TileSource::kBLines;
+  }
+
   template <class Edge>
   void FillEdge(Range range, bool o_side, Edge& edge) const {
     if (!o_side) return FillRowEdge(c_, range, edge);
@@ -90,6 +111,9 @@ class Block {
   }
 
   void Pack(bool o_side, Range side, const Chunk& chunk, float* to, int64_t width) const {
+    if (lines_.shared && !o_side) {
+      return PackLines(c_, lines_, static_cast<const T*>(operands_.g), side, chunk, to);
+    }
     PackSide<T>(c_, o_side, static_cast<const T*>(operands_.g),
                 static_cast<const T*>(operands_.other), side, chunk, {to, width, chunk.terms()});
   }
@@ -124,45 +148,99 @@ class Block {
   // Packs b for a chunk.
   void StartChunk(const Chunk& chunk) {
     const int64_t terms = chunk.terms();
+    if (lines_.shared) StartLines(chunk);
     if (terms > 0) Pack(t_.o_is_n, n_, chunk, b_, t_.nr);
     for (int64_t p = 0, j = n_.begin; p < panels_; ++p, j += t_.nr) {
-      live_[p] =
-          LiveOf(t_.o_is_n, j, std::min(j + t_.nr, n_.end), chunk, b_ + p * t_.nr * terms, t_.nr);
+      b_panels_[p] = b_ + p * t_.nr * terms;
+      if (lines_.shared && !t_.o_is_n) b_panels_[p] = LinesAt(b_, n_.begin, j);
+      live_[p] = LiveOf(t_.o_is_n, j, std::min(j + t_.nr, n_.end), chunk, b_panels_[p], t_.nr);
+    }
+  }
+
+  // Where the lines of a panel are whose first pixel is `pixel`; groups begin at `first`.
+  const float* LinesAt(const float* lines, int64_t first, int64_t pixel) const {
+    const int64_t group = (pixel - first) / lines_.group;
+    return lines + group * line_floats_ + lines_.PlaceOf(first + group * lines_.group, pixel);
+  }
+
+  // Where the terms of each tap begin in a group of lines.
+  void StartLines(const Chunk& chunk) {
+    const GatherAxis& axis = c_.axes[kAxes - 1];
+    const int64_t tap_floats = chunk.outer.size() * lines_.width;
+    line_floats_ = c_.taps() / axis.taps * lines_.classes * tap_floats;
+    int64_t* begin = segments_;
+    for (int64_t at = 0; at < line_floats_; at += lines_.classes * tap_floats) {
+      for (int64_t t = 0; t < axis.taps; ++t) {
+        *begin++ = at + t % lines_.classes * tap_floats + ShiftOfTap(axis, t) - lines_.least;
+      }
     }
   }
 
   struct RowPanel {
     const float* a;
     Live live;
+    int64_t turn;
   };
 
   // Packs a, a few panels at a time; the one of rows m_.begin + i and on.
   HWY_INLINE RowPanel StartRows(int64_t i, const Chunk& chunk) {
-    const int64_t terms = chunk.terms(), at_once = int64_t{t_.a_panels} * t_.mr;
+    const bool lines = lines_.shared && t_.o_is_n;
+    const int64_t terms = chunk.terms(),
+                  at_once = lines ? lines_.group : int64_t{t_.a_panels} * t_.mr;
     const int64_t first = m_.begin + i;
-    const float* const a = a_ + i % at_once * (t_.a_by_rows ? kRowPitch : terms);
+    const float* a = a_ + i % at_once * (t_.a_by_rows ? kRowPitch : terms);
     if (terms > 0 && i % at_once == 0) PackA({first, std::min(first + at_once, m_.end)}, chunk);
-    return {a, LiveOf(!t_.o_is_n, first, std::min(first + t_.mr, m_.end), chunk, a, t_.mr)};
+    int64_t turn = t_.mr;
+    if (lines) {
+      a = a_ + lines_.PlaceOf(first - i % at_once, first);
+      turn = lines_.RestOfLine(first);
+    }
+    if (i == 0 || first + t_.mr > live_line_end_) {
+      const int64_t end = std::min(first + t_.mr, m_.end);
+      row_live_ = LiveOf(!t_.o_is_n, first, end, chunk, a, t_.mr);
+      live_line_end_ = t_.o_is_n ? EndOfLine(first, end) : 0;
+    }
+    return {a, row_live_, turn};
+  }
+
+  // Pixels of one line have the same terms, if it is not along the line that they are skipped. 0: a
+  // range is not part of one line.
+  int64_t EndOfLine(int64_t first, int64_t end) const {
+    if (c_.sum_pixels || c_.skipped_axis + 1 == kAxes) return 0;
+    const int64_t pixels = c_.axes[kAxes - 1].pixels, line_end = (first / pixels + 1) * pixels;
+    return end <= line_end ? line_end : 0;
   }
 
   // One tile. What its operands' addresses wait for, the tile waits for: no division here (3 %).
-  HWY_INLINE void Multiply(const RowPanel& rows, int64_t p, int64_t terms, const float* c,
+  HWY_INLINE void Multiply(const RowPanel& rows, int64_t p, const Chunk& chunk, const float* c,
                            ChunkJoin join, float* to, const int64_t* to_rows) const {
     const Live &x = rows.live, &y = live_[p];
-    const float *a = rows.a, *b = b_ + p * t_.nr * terms;
+    const float *a = rows.a, *b = b_panels_[p];
+    TileTerms terms{chunk.terms(), 1, segments_, lines_.width, rows.turn, lines_.gap};
+    if (lines_.shared) {
+      terms.terms = chunk.outer.size();
+      terms.segments = chunk.inner.size();
+      if (!t_.o_is_n) terms.turn = turns_[p];
+    }
     if (c_.skipped_axis >= 0 && x.finite && y.finite) {
       const int64_t begin = std::max(x.begin, y.begin), end = std::min(x.end, y.end);
-      if (begin > 0 || end < terms) {  // a branch, so that other tiles do not wait for these
-        a += begin * (t_.a_by_rows ? 1 : t_.mr);
-        b += begin * t_.nr;
-        terms = end - begin;
+      if (begin > 0 || end < chunk.terms()) {  // a branch: other tiles do not wait for these
+        if (lines_.shared) {
+          (t_.o_is_n ? b : a) += begin * (t_.o_is_n ? t_.nr : t_.mr);
+          terms.begins += begin / terms.terms;
+          terms.segments = (end - begin) / terms.terms;
+        } else {
+          a += begin * (t_.a_by_rows ? 1 : t_.mr);
+          b += begin * t_.nr;
+          terms.terms = end - begin;
+        }
       }
     }
     tile_(a, b, terms, c, join, to, to_rows);
   }
 
   void RunChunk(int64_t index, bool last, const Chunk& chunk, float* c) {
-    const int64_t terms = chunk.terms(), tile_floats = int64_t{t_.mr} * t_.nr;
+    const int64_t tile_floats = int64_t{t_.mr} * t_.nr;
     const int64_t c_step = t_.keeps_c ? tile_floats : 0;
     const bool scales = index == 0 && operands_.beta != 0, stores = last && !t_.stores_last;
     const ChunkJoin next = chunks_.chained ? ChunkJoin::kChain : ChunkJoin::kAdd;
@@ -173,7 +251,7 @@ class Block {
       const RowPanel panel = StartRows(i, chunk);
       if (!stores && !scales) {
         for (int64_t p = 0; p < panels_; ++p, c += c_step) {
-          Multiply(panel, p, terms, c, join, c, c_rows_);
+          Multiply(panel, p, chunk, c, join, c, c_rows_);
         }
         continue;
       }
@@ -183,10 +261,10 @@ class Block {
         if (scales) std::fill(c, c + tile_floats, 0.0f);
         if (scales) LoadTile(at, c);
         if (stores && GoesStraightOut(at)) {
-          Multiply(panel, p, terms, c, join,
+          Multiply(panel, p, chunk, c, join,
                    static_cast<float*>(operands_.out) + at.column_offsets[0], at.row_offsets);
         } else {
-          Multiply(panel, p, terms, c, join, c, c_rows_);
+          Multiply(panel, p, chunk, c, join, c, c_rows_);
           if (stores) StoreTile(at, c, t_.nr, static_cast<T*>(operands_.out));
         }
       }
@@ -198,7 +276,7 @@ class Block {
     for (int64_t i = 0; i < m_.size(); i += t_.mr) {
       const RowPanel panel = StartRows(i, chunk);
       for (int64_t p = 0; p < panels_; ++p, c += int64_t{t_.mr} * t_.nr) {
-        Multiply(panel, p, chunk.terms(), c, ChunkJoin::kAlone, c, c_rows_);
+        Multiply(panel, p, chunk, c, ChunkJoin::kAlone, c, c_rows_);
       }
     }
   }
@@ -273,12 +351,19 @@ class Block {
   const Chunks chunks_;
   const Tiling& t_;
   const BlockOperands& operands_;
+  const Lines lines_;
   const TileFunction tile_;
   Range m_, n_;
   int64_t panels_ = 0;  // of n
   float* a_ = nullptr;
   float* b_ = nullptr;
-  Edge<Tiling::kMostColumns> m_edge_;  // of a panel; of the block, where it is stored last
+  const float* b_panels_[Tiling::kMostColumns / 2];
+  int64_t line_floats_ = 0;    // of a group
+  Live row_live_;              // of rows of a,
+  int64_t live_line_end_ = 0;  // and of those up to here
+  int64_t segments_[Chunks::kLongest];
+  int64_t turns_[Tiling::kMostColumns / 2];  // of panels of n: pixels up to the end of a line
+  Edge<Tiling::kMostColumns> m_edge_;        // of a panel; of the block, where it is stored last
   Edge<Tiling::kMostColumns> n_edge_;
   int64_t column_steps_[Tiling::kMostColumns / 2];  // of panels of n
   int64_t c_rows_[Tiling::kMostRows];

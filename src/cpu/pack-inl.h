@@ -127,7 +127,11 @@ void PackPixelRows(const Contraction& c, const T* g, Range pixels, const Chunk& 
         }
         for (int64_t i = view.end; i < count; ++i) at[i] = reinterpret_cast<const T*>(kZeros);
       });
-      PackRows(sources, some.size(), channels.size(), to, k0);
+      float* panel = to.first + k0 * to.width;
+      for (int64_t r = 0; r < some.size(); r += to.width, panel += to.terms * to.width) {
+        TurnRows(sources + r, std::min(to.width, some.size() - r), channels.size(), panel,
+                 to.width);
+      }
       if (++tap.at[2] == taps2) tap.NextRun(taps1);
     }
   }

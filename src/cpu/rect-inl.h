@@ -124,13 +124,12 @@ void PackRect(const T* source, const Rect& rect, const Panels& panels, int64_t k
   });
 }
 
-// Rows that are contiguous along k, any number of them, from anywhere.
+// Up to a panel of rows that are contiguous along k, from anywhere; `width` floats from one k to
+// the next.
 template <class T>
-void PackRows(const T* const* sources, int64_t rows, int64_t depth, const Panels& panels,
-              int64_t k0) {
+void TurnRows(const T* const* sources, int64_t rows, int64_t depth, float* to, int64_t width) {
   for (int64_t r = 0; r < rows; ++r) {
-    float* to = panels.At(k0, r);
-    for (int64_t k = 0; k < depth; ++k) to[k * panels.width] = Widen(LoadAt<T>(sources[r], k));
+    for (int64_t k = 0; k < depth; ++k) to[k * width + r] = Widen(LoadAt<T>(sources[r], k));
   }
 }
 
@@ -284,20 +283,14 @@ HWY_INLINE void TurnFourRows(const float* s0, const float* s1, const float* s2, 
 }
 
 template <>
-inline void PackRows<float>(const float* const* sources, int64_t rows, int64_t depth,
-                            const Panels& panels, int64_t k0) {
-  const int64_t width = panels.width;
-  float* panel = panels.At(k0, 0);
-  for (int64_t p = 0; p < rows; p += width, panel += panels.terms * width, sources += width) {
-    const int64_t count = std::min(width, rows - p);
-    int64_t r = 0;
-    for (; r + 4 <= count; r += 4) {
-      TurnFourRows(sources[r], sources[r + 1], sources[r + 2], sources[r + 3], depth, panel + r,
-                   width);
-    }
-    for (; r < count; ++r) {
-      for (int64_t k = 0; k < depth; ++k) panel[k * width + r] = LoadAt<float>(sources[r], k);
-    }
+inline void TurnRows<float>(const float* const* sources, int64_t rows, int64_t depth, float* to,
+                            int64_t width) {
+  int64_t r = 0;
+  for (; r + 4 <= rows; r += 4) {
+    TurnFourRows(sources[r], sources[r + 1], sources[r + 2], sources[r + 3], depth, to + r, width);
+  }
+  for (; r < rows; ++r) {
+    for (int64_t k = 0; k < depth; ++k) to[k * width + r] = LoadAt<float>(sources[r], k);
   }
 }
 

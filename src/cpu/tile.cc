@@ -15,6 +15,48 @@ namespace convgrad {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
+// An operand at one k: `kWidth` floats, in vectors of kUnit.
+template <int kWidth, int kUnit>
+struct PanelAt {
+  const float* HWY_RESTRICT at;
+
+  PanelAt(const float* first, const TileTerms&) : at(first) {}
+  HWY_INLINE void Next() { at += kWidth; }
+  HWY_INLINE const float* Vector(int i) const { return at + i * kUnit; }
+  HWY_INLINE float Factor(int r) const { return at[r]; }
+};
+
+template <int kWidth, int kUnit>
+struct LinesAt {
+  const float* const first;
+  const int64_t* begin;  // of the next segment
+  const int64_t terms, step;
+  int64_t left;  // terms of the segment
+  const float* HWY_RESTRICT at;
+  int64_t offsets[kWidth / kUnit];
+
+  LinesAt(const float* lines, const TileTerms& t)
+      : first(lines),
+        begin(t.begins + 1),
+        terms(t.terms),
+        step(t.step),
+        left(t.terms),
+        at(lines + t.begins[0]) {
+#pragma GCC unroll 6
+    for (int i = 0; i < kWidth / kUnit; ++i) {
+      offsets[i] = i * kUnit + (i * kUnit < t.turn ? 0 : t.gap);
+    }
+  }
+  HWY_INLINE void Next() {
+    at += step;
+    if (--left > 0) return;
+    left = terms;
+    at = first + *begin++;
+  }
+  HWY_INLINE const float* Vector(int i) const { return at + offsets[i]; }
+  HWY_INLINE float Factor(int r) const { return at[offsets[r / kUnit] + r % kUnit]; }
+};
+
 #if CONVGRAD_MULTIPLIES_BY_LANES
 
 // NEON multiplies by a lane of a register for free, so a comes in vectors. The operands of the next
@@ -33,60 +75,68 @@ HWY_INLINE void MultiplyFour(V a, V b, V (&sums)[kRows][kVectors]) {
 
 // One k from (row, column) on, column by column; with kLoads, the next k follows into the
 // registers.
-template <bool kLoads, int kRow, int kColumn, int kRows, int kVectors>
-HWY_INLINE void MultiplyFrom(V (&a)[kRows / 4], V (&b)[kVectors], const float* HWY_RESTRICT next_a,
-                             const float* HWY_RESTRICT next_b, V (&sums)[kRows][kVectors]) {
+template <bool kLoads, int kRow, int kColumn, class A, class B, int kRows, int kVectors>
+HWY_INLINE void MultiplyFrom(V (&a)[kRows / 4], V (&b)[kVectors], A next_a, B next_b,
+                             V (&sums)[kRows][kVectors]) {
   if constexpr (kColumn < kVectors) {
     MultiplyFour<kRow, kColumn>(a[kRow / 4], b[kColumn], sums);
-    if constexpr (kLoads && kColumn + 1 == kVectors) a[kRow / 4] = hn::LoadU(D(), next_a + kRow);
+    if constexpr (kLoads && kColumn + 1 == kVectors) {
+      a[kRow / 4] = hn::LoadU(D(), next_a.Vector(kRow / 4));
+    }
     if constexpr (kRow + 4 < kRows) {
-      MultiplyFrom<kLoads, kRow + 4, kColumn, kRows>(a, b, next_a, next_b, sums);
+      MultiplyFrom<kLoads, kRow + 4, kColumn, A, B, kRows>(a, b, next_a, next_b, sums);
     } else {
-      if constexpr (kLoads) b[kColumn] = hn::LoadU(D(), next_b + 4 * kColumn);
-      MultiplyFrom<kLoads, 0, kColumn + 1, kRows>(a, b, next_a, next_b, sums);
+      if constexpr (kLoads) b[kColumn] = hn::LoadU(D(), next_b.Vector(kColumn));
+      MultiplyFrom<kLoads, 0, kColumn + 1, A, B, kRows>(a, b, next_a, next_b, sums);
     }
   }
 }
 
-template <bool kByRows, int kRows, int kVectors>
-HWY_INLINE void MultiplyPanels(const float* HWY_RESTRICT a, const float* HWY_RESTRICT b,
-                               int64_t terms, V (&sums)[kRows][kVectors]) {
-  static_assert(!kByRows);
-  if (terms == 0) return;
+template <class A, class B, int kRows, int kVectors>
+HWY_INLINE void MultiplyPanels(A a, B b, const TileTerms& terms, V (&sums)[kRows][kVectors]) {
+  const int64_t count = terms.segments * terms.terms;
+  if (count == 0) return;
   V a_row[kRows / 4], b_row[kVectors];
 #pragma GCC unroll 4
-  for (int i = 0; i < kRows / 4; ++i) a_row[i] = hn::LoadU(D(), a + 4 * i);
+  for (int i = 0; i < kRows / 4; ++i) a_row[i] = hn::LoadU(D(), a.Vector(i));
 #pragma GCC unroll 8
-  for (int j = 0; j < kVectors; ++j) b_row[j] = hn::LoadU(D(), b + 4 * j);
+  for (int j = 0; j < kVectors; ++j) b_row[j] = hn::LoadU(D(), b.Vector(j));
 #pragma GCC unroll 2
-  for (int64_t k = 1; k < terms; ++k) {
-    a += kRows;
-    b += 4 * kVectors;
-    MultiplyFrom<true, 0, 0, kRows>(a_row, b_row, a, b, sums);
+  for (int64_t k = 1; k < count; ++k) {
+    a.Next();
+    b.Next();
+    MultiplyFrom<true, 0, 0, A, B, kRows>(a_row, b_row, a, b, sums);
   }
-  MultiplyFrom<false, 0, 0, kRows>(a_row, b_row, a, b, sums);
+  MultiplyFrom<false, 0, 0, A, B, kRows>(a_row, b_row, a, b, sums);
 }
 
 #else
 
+struct RowsAt {
+  const float* at;
+
+  RowsAt(const float* first, const TileTerms&) : at(first) {}
+  HWY_INLINE void Next() { ++at; }
+  HWY_INLINE float Factor(int r) const { return at[r * kRowPitch]; }
+};
+
 // x86 broadcasts from memory for free. A panel of b (55 KiB with AVX-512) does not stay in L1: it
 // is asked for eight k ahead (AVX-512: 83 to 88 % of the peak without, 92 to 94 % with).
-template <bool kByRows, int kRows, int kVectors>
-HWY_INLINE void MultiplyPanels(const float* HWY_RESTRICT a, const float* HWY_RESTRICT b,
-                               int64_t terms, V (&sums)[kRows][kVectors]) {
+template <class A, class B, int kRows, int kVectors>
+HWY_INLINE void MultiplyPanels(A a, B b, const TileTerms& terms, V (&sums)[kRows][kVectors]) {
   const D d;
-  constexpr int64_t kRowStep = kByRows ? kRowPitch : 1, kStep = kByRows ? 1 : kRows;
+  const int64_t count = terms.segments * terms.terms;
 #pragma GCC unroll 4
-  for (int64_t k = 0; k < terms; ++k, a += kStep, b += kVectors * kLanes) {
+  for (int64_t k = 0; k < count; ++k, a.Next(), b.Next()) {
     V b_row[kVectors];
 #pragma GCC unroll 8
     for (int j = 0; j < kVectors; ++j) {
-      b_row[j] = hn::LoadU(d, b + j * kLanes);
-      if (j * kLanes % 16 == 0) hwy::Prefetch(b + (8 * kVectors + j) * kLanes);
+      b_row[j] = hn::LoadU(d, b.Vector(j));
+      if (j * kLanes % 16 == 0) hwy::Prefetch(b.Vector(j) + 8 * kVectors * kLanes);
     }
 #pragma GCC unroll 16
     for (int r = 0; r < kRows; ++r) {
-      const V x = hn::Set(d, a[r * kRowStep]);
+      const V x = hn::Set(d, a.Factor(r));
 #pragma GCC unroll 8
       for (int j = 0; j < kVectors; ++j) sums[r][j] = FusedMulAdd(x, b_row[j], sums[r][j]);
     }
@@ -95,8 +145,27 @@ HWY_INLINE void MultiplyPanels(const float* HWY_RESTRICT a, const float* HWY_RES
 
 #endif
 
-template <bool kByRows, int kRows, int kVectors>
-void MultiplyTile(const float* HWY_RESTRICT a, const float* HWY_RESTRICT b, int64_t terms,
+template <TileSource kSource, int kRows, int kVectors>
+HWY_INLINE void MultiplyFromSource(const float* a, const float* b, const TileTerms& terms,
+                                   V (&sums)[kRows][kVectors]) {
+  using APanel = PanelAt<kRows, 4>;
+  using BPanel = PanelAt<kVectors * kLanes, kLanes>;
+  if constexpr (kSource == TileSource::kPanels) {
+    MultiplyPanels(APanel(a, terms), BPanel(b, terms), terms, sums);
+  } else if constexpr (kSource == TileSource::kALines) {
+    constexpr int kUnit = kRows % 4 == 0 ? 4 : 2;
+    MultiplyPanels(LinesAt<kRows, kUnit>(a, terms), BPanel(b, terms), terms, sums);
+  } else if constexpr (kSource == TileSource::kBLines) {
+    MultiplyPanels(APanel(a, terms), LinesAt<kVectors * kLanes, kLanes>(b, terms), terms, sums);
+  } else {
+#if !CONVGRAD_MULTIPLIES_BY_LANES
+    MultiplyPanels(RowsAt(a, terms), BPanel(b, terms), terms, sums);
+#endif
+  }
+}
+
+template <TileSource kSource, int kRows, int kVectors>
+void MultiplyTile(const float* HWY_RESTRICT a, const float* HWY_RESTRICT b, const TileTerms& terms,
                   const float* c, ChunkJoin join, float* to, const int64_t* to_rows) {
   const D d;
   constexpr int kWidth = kVectors * kLanes;
@@ -113,7 +182,7 @@ void MultiplyTile(const float* HWY_RESTRICT a, const float* HWY_RESTRICT b, int6
       for (int j = 0; j < kVectors; ++j) sums[r][j] = hn::LoadU(d, c + r * kWidth + j * kLanes);
     }
   }
-  MultiplyPanels<kByRows>(a, b, terms, sums);
+  MultiplyFromSource<kSource>(a, b, terms, sums);
   const bool add = join == ChunkJoin::kAdd;
 #pragma GCC unroll 16
   for (int r = 0; r < kRows; ++r) {
@@ -128,24 +197,26 @@ void MultiplyTile(const float* HWY_RESTRICT a, const float* HWY_RESTRICT b, int6
   }
 }
 
-template <bool kByRows>
+template <TileSource kSource>
 TileFunction OfShape(int rows, int vectors) {
 #if HWY_TARGET == HWY_AVX2
-  if (rows == 6 && vectors == 2) return MultiplyTile<kByRows, 6, 2>;
-  if (rows == 4 && vectors == 3) return MultiplyTile<kByRows, 4, 3>;
-  return MultiplyTile<kByRows, 2, 6>;
+  if (rows == 6 && vectors == 2) return MultiplyTile<kSource, 6, 2>;
+  if (rows == 4 && vectors == 3) return MultiplyTile<kSource, 4, 3>;
+  return MultiplyTile<kSource, 2, 6>;
 #else
-  if (rows == 12 && vectors == 2) return MultiplyTile<kByRows, 12, 2>;
-  if (rows == 8 && vectors == 3) return MultiplyTile<kByRows, 8, 3>;
-  return MultiplyTile<kByRows, 4, 6>;
+  if (rows == 12 && vectors == 2) return MultiplyTile<kSource, 12, 2>;
+  if (rows == 8 && vectors == 3) return MultiplyTile<kSource, 8, 3>;
+  return MultiplyTile<kSource, 4, 6>;
 #endif
 }
 
-TileFunction TileFunctionHere(int rows, int vectors, [[maybe_unused]] bool a_by_rows) {
+TileFunction TileFunctionHere(int rows, int vectors, TileSource source) {
 #if !CONVGRAD_MULTIPLIES_BY_LANES
-  if (a_by_rows) return OfShape<true>(rows, vectors);
+  if (source == TileSource::kRows) return OfShape<TileSource::kRows>(rows, vectors);
 #endif
-  return OfShape<false>(rows, vectors);
+  if (source == TileSource::kALines) return OfShape<TileSource::kALines>(rows, vectors);
+  if (source == TileSource::kBLines) return OfShape<TileSource::kBLines>(rows, vectors);
+  return OfShape<TileSource::kPanels>(rows, vectors);
 }
 
 }  // namespace HWY_NAMESPACE
@@ -157,8 +228,8 @@ namespace convgrad {
 
 HWY_EXPORT(TileFunctionHere);
 
-TileFunction TileFunctionOf(int rows, int vectors, bool a_by_rows) {
-  return HWY_DYNAMIC_DISPATCH(TileFunctionHere)(rows, vectors, a_by_rows);
+TileFunction TileFunctionOf(int rows, int vectors, TileSource source) {
+  return HWY_DYNAMIC_DISPATCH(TileFunctionHere)(rows, vectors, source);
 }
 
 }  // namespace convgrad

@@ -1,6 +1,7 @@
 // The micro-kernel: a tile of c in registers, which goes to rows of any place: c again, or the
 // result. Step 7 of the story, the only hot loop. Knows panels of a, [terms, rows] or, by rows,
-// [rows, terms], and b, [terms, columns]; nothing about tensors.
+// [rows, terms], and b, [terms, columns], and lines that several terms share; nothing about
+// tensors.
 #ifndef CONVGRAD_CPU_TILE_H_
 #define CONVGRAD_CPU_TILE_H_
 
@@ -20,11 +21,29 @@ enum class ChunkJoin {
 // all rows; 28 cache lines, so that they fall into different sets of L1.
 inline constexpr int64_t kRowPitch = 448;
 
-using TileFunction = void (*)(const float* a, const float* b, int64_t terms, const float* c,
-                              ChunkJoin join, float* to, const int64_t* to_rows);
+// How a and b are packed.
+enum class TileSource {
+  kPanels,
+  kRows,    // a by rows
+  kALines,  // a is lines, read from another place for each segment of the terms
+  kBLines,
+};
+
+// The terms of a tile: segments of as many each. Those of a panel follow each other; those of lines
+// are `step` floats apart, and a segment begins anywhere. Vectors of four (a) or of the CPU's
+// length (b) from `turn` on are `gap` floats further.
+struct TileTerms {
+  int64_t terms;
+  int64_t segments;
+  const int64_t* begins;
+  int64_t step, turn, gap;
+};
+
+using TileFunction = void (*)(const float* a, const float* b, const TileTerms& terms,
+                              const float* c, ChunkJoin join, float* to, const int64_t* to_rows);
 
 // For one of the shapes of tiling.cc, on the instruction set of this CPU.
-TileFunction TileFunctionOf(int rows, int vectors, bool a_by_rows);
+TileFunction TileFunctionOf(int rows, int vectors, TileSource source);
 
 }  // namespace convgrad
 

@@ -1,0 +1,89 @@
+// Packing of lines that taps share: see lines.h. Compiled once per instruction set.
+#if defined(CONVGRAD_CPU_PACK_LINES_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef CONVGRAD_CPU_PACK_LINES_INL_H_
+#undef CONVGRAD_CPU_PACK_LINES_INL_H_
+#else
+#define CONVGRAD_CPU_PACK_LINES_INL_H_
+#endif
+
+#include <algorithm>
+
+#include "cpu/lines.h"
+#include "cpu/pack-inl.h"
+#include "hwy/highway.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace convgrad {
+namespace HWY_NAMESPACE {
+
+// Channels that are next to each other: turned, four positions at a time, with a few after those
+// that are read.
+template <class T>
+HWY_NOINLINE void TurnLine(const T* from, const TapView& view, int64_t count, int64_t depth,
+                           float* to, int64_t width) {
+  const T* const zeros = reinterpret_cast<const T*>(kZeros);
+  const T* sources[4];
+  from -= view.begin * view.stride;
+  for (int64_t i = 0; i < count; i += 4, from += 4 * view.stride, to += 4) {
+    const int64_t rows = std::min<int64_t>(4, count - i);
+    for (int64_t j = 0; j < rows; ++j) sources[j] = from + j * view.stride;
+    if (i < view.begin || i + rows > view.end) {
+      for (int64_t j = 0; j < rows; ++j) {
+        if (i + j < view.begin || i + j >= view.end) sources[j] = zeros;
+      }
+    }
+    TurnRows(sources, rows, depth, to, width);
+  }
+}
+
+// A run of pixels through one tap.
+template <class T>
+HWY_INLINE void PackLine(const Contraction& c, const Lines& lines, const T* g, const TapView& view,
+                         int64_t pixels, Range channels, const Panels& group, int64_t k0,
+                         int64_t at) {
+  const int64_t depth = channels.size(), count = pixels + lines.extra;
+  const T* from = g + (view.offset + channels.begin * c.g.channel);
+  if (c.g.channel == 1 && depth >= 4) {
+    return TurnLine(from, view, pixels + lines.gap, depth, group.first + k0 * group.width + at,
+                    group.width);
+  }
+  if (view.begin > 0) ZeroRect(group, k0, at, view.begin, depth);
+  if (view.begin < view.end) {
+    PackRect(from, {view.end - view.begin, view.stride, depth, c.g.channel}, group, k0,
+             at + view.begin);
+  }
+  if (view.end < count) ZeroRect(group, k0, at + view.end, count - view.end, depth);
+}
+
+// All groups of a range of pixels.
+template <class T>
+void PackLines(const Contraction& c, const Lines& lines, const T* g, Range pixels,
+               const Chunk& chunk, float* to) {
+  const GatherAxis& axis = c.axes[kAxes - 1];
+  const int64_t depth = chunk.outer.size(), taps1 = c.axes[1].taps;
+  const int64_t terms = c.axes[0].taps * taps1 * lines.classes * depth;
+  for (int64_t p = pixels.begin; p < pixels.end; p += lines.group, to += terms * lines.width) {
+    const Range some{p, std::min(p + lines.group, pixels.end)};
+    const Panels group{to, lines.width, terms};
+    if (some.size() < lines.group) ZeroRow(to, terms * lines.width);
+    int64_t at = 0;
+    ForEachPixelRun(c, some, [&](int64_t image, const Walk3& first, int64_t, int64_t count) {
+      Walk3 tap(0, taps1, axis.taps);
+      for (int64_t k0 = 0; k0 < terms; tap.NextRun(taps1)) {
+        for (; tap.at[2] < lines.classes; ++tap.at[2], k0 += depth) {
+          Walk3 pixel = first;
+          pixel.at[2] += lines.least - ShiftOfTap(axis, tap.at[2]);
+          const TapView view = ViewThroughTap(c, image, pixel, count + lines.extra, tap);
+          PackLine(c, lines, g, view, count, chunk.outer, group, k0, at);
+        }
+      }
+      at += count + lines.gap;
+    });
+  }
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace convgrad
+HWY_AFTER_NAMESPACE();
+
+#endif  // per-target include guard
