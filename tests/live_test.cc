@@ -6,31 +6,10 @@
 
 #include <random>
 
+#include "tests/random_problem.h"
+
 namespace convgrad {
 namespace {
-
-Problem RandomProblem(std::mt19937_64& random) {
-  const auto between = [&](int64_t least, int64_t most) {
-    return least + static_cast<int64_t>(random() % static_cast<uint64_t>(most - least + 1));
-  };
-  Problem p;
-  p.pass = static_cast<Pass>(between(0, 2));
-  p.batch = between(1, 4);
-  p.ci = between(1, 3);
-  p.co = between(1, 3);
-  for (size_t a = static_cast<size_t>(between(0, 2)); a < kAxes; ++a) {
-    Axis& axis = p.axes[a];
-    axis.taps = between(1, 4);
-    axis.stride = between(1, 3);
-    axis.dilation = between(1, 3);
-    axis.out = between(1, 9);
-    axis.pad = between(0, 4);
-    axis.in = std::max<int64_t>(
-        1, (axis.out - 1) * axis.stride + (axis.taps - 1) * axis.dilation + 1 - axis.pad);
-  }
-  SetDenseStrides(p);
-  return p;
-}
 
 // A pixel of fprop or dgrad in the order of the rows of the result.
 struct Pixel {
@@ -72,7 +51,7 @@ TEST(Live, LeavesOutOnlyPadding) {
   std::mt19937_64 random(7);
   int64_t left_out = 0, inside_images = 0;
   for (int i = 0; i < 4000; ++i) {
-    const Problem problem = RandomProblem(random);
+    const Problem problem = tests::RandomProblem(random, 9);
     const int64_t phase = static_cast<int64_t>(random()) & 0xff;
     const Contraction c = MakeContraction(problem, 0, phase % CountPhases(problem), i % 2 == 1);
     inside_images += c.images_inside;
