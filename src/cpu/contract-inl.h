@@ -33,6 +33,8 @@ class Block {
         t_(tiling),
         operands_(operands),
         lines_(LinesOf(contraction, tiling)),
+        line_pitch_(tiling.a_by_rows ? kLinePitch : 1),
+        line_step_(tiling.a_by_rows ? 1 : lines_.width),
         tile_(TileFunctionOf(tiling.mr, tiling.vectors, SourceOf(tiling, lines_))) {}
 
   // a: [kc, mr], a few panels. b: [kc, nb] in panels of nr.
@@ -88,7 +90,11 @@ class Block {
 
  private:
   static Lines LinesOf(const Contraction& c, const Tiling& t) {
-    if (t.a_by_rows) return {};
+    if (t.a_by_rows) {
+      Lines lines = MakeLines(c, t.mr, t.a_panels, t.mr % 4 == 0 ? 4 : 2);
+      lines.shared = lines.shared && lines.width * kLinePitch <= t.a_floats();
+      return lines;
+    }
     if (t.o_is_n) {
       constexpr int64_t kMostFloats = 8 << 10;  // half of a small L1
       int64_t panels = int64_t{2} * t.a_panels;
@@ -101,6 +107,7 @@ class Block {
 
   static TileSource SourceOf(const Tiling& t, const Lines& lines) {
     if (!lines.shared) return t.a_by_rows ? TileSource::kRows : TileSource::kPanels;
+    if (t.a_by_rows) return TileSource::kARowLines;
     return t.o_is_n ? TileSource::kALines : TileSource::kBLines;
   }
 
@@ -120,6 +127,9 @@ class Block {
 
   void PackA(Range rows, const Chunk& chunk) const {
     if (!t_.a_by_rows) return Pack(!t_.o_is_n, rows, chunk, a_, t_.mr);
+    if (lines_.shared) {
+      return PackLinesByRows(c_, lines_, static_cast<const T*>(operands_.g), rows, chunk, a_);
+    }
     PackByRows<T>(c_, static_cast<const T*>(operands_.g), rows, chunk, t_.mr, a_);
   }
 
@@ -166,12 +176,14 @@ class Block {
   // Where the terms of each tap begin in a group of lines.
   void StartLines(const Chunk& chunk) {
     const GatherAxis& axis = c_.axes[kAxes - 1];
-    const int64_t tap_floats = chunk.outer.size() * lines_.width;
-    line_floats_ = c_.taps() / axis.taps * lines_.classes * tap_floats;
+    const int64_t depth = chunk.outer.size(), class_terms = lines_.classes * depth;
+    const int64_t terms = c_.taps() / axis.taps * class_terms;
+    line_floats_ = terms * lines_.width;
     int64_t* begin = segments_;
-    for (int64_t at = 0; at < line_floats_; at += lines_.classes * tap_floats) {
+    for (int64_t k0 = 0; k0 < terms; k0 += class_terms) {
       for (int64_t t = 0; t < axis.taps; ++t) {
-        *begin++ = at + t % lines_.classes * tap_floats + ShiftOfTap(axis, t) - lines_.least;
+        const int64_t k = k0 + t % lines_.classes * depth;
+        *begin++ = k * line_step_ + (ShiftOfTap(axis, t) - lines_.least) * line_pitch_;
       }
     }
   }
@@ -192,7 +204,7 @@ class Block {
     if (terms > 0 && i % at_once == 0) PackA({first, std::min(first + at_once, m_.end)}, chunk);
     int64_t turn = t_.mr;
     if (lines) {
-      a = a_ + lines_.PlaceOf(first - i % at_once, first);
+      a = a_ + lines_.PlaceOf(first - i % at_once, first) * line_pitch_;
       turn = lines_.RestOfLine(first);
     }
     if (i == 0 || first + t_.mr > live_line_end_) {
@@ -216,7 +228,7 @@ class Block {
                            ChunkJoin join, float* to, const int64_t* to_rows) const {
     const Live &x = rows.live, &y = live_[p];
     const float *a = rows.a, *b = b_panels_[p];
-    TileTerms terms{chunk.terms(), 1, segments_, lines_.width, rows.turn, lines_.gap};
+    TileTerms terms{chunk.terms(), 1, segments_, line_step_, rows.turn, lines_.gap};
     if (lines_.shared) {
       terms.terms = chunk.outer.size();
       terms.segments = chunk.inner.size();
@@ -352,6 +364,7 @@ class Block {
   const Tiling& t_;
   const BlockOperands& operands_;
   const Lines lines_;
+  const int64_t line_pitch_, line_step_;  // floats from position to position, from term to term
   const TileFunction tile_;
   Range m_, n_;
   int64_t panels_ = 0;  // of n

@@ -10,6 +10,8 @@
 
 #include "cpu/lines.h"
 #include "cpu/pack-inl.h"
+#include "cpu/pack_rows-inl.h"
+#include "cpu/tile.h"
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -55,31 +57,62 @@ HWY_INLINE void PackLine(const Contraction& c, const Lines& lines, const T* g, c
   if (view.end < count) ZeroRect(group, k0, at + view.end, count - view.end, depth);
 }
 
+// Calls line(view, pixels, k0, at) for all lines of a group of pixels, through one tap of each class:
+// terms from k0 on, positions from `at` on.
+template <class Line>
+HWY_INLINE void ForEachLine(const Contraction& c, const Lines& lines, Range pixels, int64_t depth,
+                            const Line& line) {
+  const GatherAxis& axis = c.axes[kAxes - 1];
+  const int64_t taps1 = c.axes[1].taps, terms = c.axes[0].taps * taps1 * lines.classes * depth;
+  int64_t at = 0;
+  ForEachPixelRun(c, pixels, [&](int64_t image, const Walk3& first, int64_t, int64_t count) {
+    Walk3 tap(0, taps1, axis.taps);
+    for (int64_t k0 = 0; k0 < terms; tap.NextRun(taps1)) {
+      for (; tap.at[2] < lines.classes; ++tap.at[2], k0 += depth) {
+        Walk3 pixel = first;
+        pixel.at[2] += lines.least - ShiftOfTap(axis, tap.at[2]);
+        line(ViewThroughTap(c, image, pixel, count + lines.extra, tap), count, k0, at);
+      }
+    }
+    at += count + lines.gap;
+  });
+}
+
 // All groups of a range of pixels.
 template <class T>
 void PackLines(const Contraction& c, const Lines& lines, const T* g, Range pixels,
                const Chunk& chunk, float* to) {
-  const GatherAxis& axis = c.axes[kAxes - 1];
-  const int64_t depth = chunk.outer.size(), taps1 = c.axes[1].taps;
-  const int64_t terms = c.axes[0].taps * taps1 * lines.classes * depth;
+  const int64_t depth = chunk.outer.size();
+  const int64_t terms = c.axes[0].taps * c.axes[1].taps * lines.classes * depth;
   for (int64_t p = pixels.begin; p < pixels.end; p += lines.group, to += terms * lines.width) {
     const Range some{p, std::min(p + lines.group, pixels.end)};
     const Panels group{to, lines.width, terms};
     if (some.size() < lines.group) ZeroRow(to, terms * lines.width);
-    int64_t at = 0;
-    ForEachPixelRun(c, some, [&](int64_t image, const Walk3& first, int64_t, int64_t count) {
-      Walk3 tap(0, taps1, axis.taps);
-      for (int64_t k0 = 0; k0 < terms; tap.NextRun(taps1)) {
-        for (; tap.at[2] < lines.classes; ++tap.at[2], k0 += depth) {
-          Walk3 pixel = first;
-          pixel.at[2] += lines.least - ShiftOfTap(axis, tap.at[2]);
-          const TapView view = ViewThroughTap(c, image, pixel, count + lines.extra, tap);
-          PackLine(c, lines, g, view, count, chunk.outer, group, k0, at);
-        }
-      }
-      at += count + lines.gap;
-    });
+    ForEachLine(c, lines, some, depth,
+                [&](const TapView& view, int64_t count, int64_t k0, int64_t at) {
+                  PackLine(c, lines, g, view, count, chunk.outer, group, k0, at);
+                });
   }
+}
+
+// One group, [position, (tap, channel)], of channels that are next to each other.
+template <class T>
+void PackLinesByRows(const Contraction& c, const Lines& lines, const T* g, Range pixels,
+                     const Chunk& chunk, float* to) {
+  const int64_t depth = chunk.outer.size();
+  if (pixels.size() < lines.group) ZeroRow(to, lines.width * kLinePitch);
+  ForEachLine(c, lines, pixels, depth,
+              [&](const TapView& view, int64_t count, int64_t k0, int64_t at) {
+                float* row = to + at * kLinePitch + k0;
+                const T* from = g + (view.offset + chunk.outer.begin);
+                for (int64_t i = 0; i < count + lines.extra; ++i, row += kLinePitch) {
+                  if (i < view.begin || i >= view.end) {
+                    ZeroRow(row, depth);
+                  } else {
+                    CopyRun(from + (i - view.begin) * view.stride, 1, depth, row);
+                  }
+                }
+              });
 }
 
 }  // namespace HWY_NAMESPACE

@@ -4,6 +4,8 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "cpu/tile.cc"
 #include "hwy/foreach_target.h"
+#include <type_traits>
+
 #include "cpu/tile.h"
 #include "cpu/vectors-inl.h"
 #include "hwy/cache_control.h"
@@ -26,7 +28,8 @@ struct PanelAt {
   HWY_INLINE float Factor(int r) const { return at[r]; }
 };
 
-template <int kWidth, int kUnit>
+// kPitch: floats from position to position.
+template <int kWidth, int kUnit, int64_t kPitch = 1>
 struct LinesAt {
   const float* const first;
   const int64_t* begin;  // of the next segment
@@ -44,7 +47,7 @@ struct LinesAt {
         at(lines + t.begins[0]) {
 #pragma GCC unroll 6
     for (int i = 0; i < kWidth / kUnit; ++i) {
-      offsets[i] = i * kUnit + (i * kUnit < t.turn ? 0 : t.gap);
+      offsets[i] = kPitch * (i * kUnit + (i * kUnit < t.turn ? 0 : t.gap));
     }
   }
   HWY_INLINE void Next() {
@@ -54,7 +57,7 @@ struct LinesAt {
     at = first + *begin++;
   }
   HWY_INLINE const float* Vector(int i) const { return at + offsets[i]; }
-  HWY_INLINE float Factor(int r) const { return at[offsets[r / kUnit] + r % kUnit]; }
+  HWY_INLINE float Factor(int r) const { return at[offsets[r / kUnit] + kPitch * (r % kUnit)]; }
 };
 
 #if CONVGRAD_MULTIPLIES_BY_LANES
@@ -150,16 +153,18 @@ HWY_INLINE void MultiplyFromSource(const float* a, const float* b, const TileTer
                                    V (&sums)[kRows][kVectors]) {
   using APanel = PanelAt<kRows, 4>;
   using BPanel = PanelAt<kVectors * kLanes, kLanes>;
+  constexpr int kUnit = kRows % 4 == 0 ? 4 : 2;  // of rows of one line
   if constexpr (kSource == TileSource::kPanels) {
     MultiplyPanels(APanel(a, terms), BPanel(b, terms), terms, sums);
   } else if constexpr (kSource == TileSource::kALines) {
-    constexpr int kUnit = kRows % 4 == 0 ? 4 : 2;
     MultiplyPanels(LinesAt<kRows, kUnit>(a, terms), BPanel(b, terms), terms, sums);
   } else if constexpr (kSource == TileSource::kBLines) {
     MultiplyPanels(APanel(a, terms), LinesAt<kVectors * kLanes, kLanes>(b, terms), terms, sums);
   } else {
 #if !CONVGRAD_MULTIPLIES_BY_LANES
-    MultiplyPanels(RowsAt(a, terms), BPanel(b, terms), terms, sums);
+    using ARows = std::conditional_t<kSource == TileSource::kRows, RowsAt,
+                                     LinesAt<kRows, kUnit, kLinePitch>>;
+    MultiplyPanels(ARows(a, terms), BPanel(b, terms), terms, sums);
 #endif
   }
 }
@@ -213,6 +218,7 @@ TileFunction OfShape(int rows, int vectors) {
 TileFunction TileFunctionHere(int rows, int vectors, TileSource source) {
 #if !CONVGRAD_MULTIPLIES_BY_LANES
   if (source == TileSource::kRows) return OfShape<TileSource::kRows>(rows, vectors);
+  if (source == TileSource::kARowLines) return OfShape<TileSource::kARowLines>(rows, vectors);
 #endif
   if (source == TileSource::kALines) return OfShape<TileSource::kALines>(rows, vectors);
   if (source == TileSource::kBLines) return OfShape<TileSource::kBLines>(rows, vectors);

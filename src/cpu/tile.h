@@ -20,18 +20,21 @@ enum class ChunkJoin {
 // Floats from row to row of a that is packed by rows. A constant, so that one register addresses
 // all rows; 28 cache lines, so that they fall into different sets of L1.
 inline constexpr int64_t kRowPitch = 448;
+// The same for lines, whose positions have half of the terms at most.
+inline constexpr int64_t kLinePitch = kRowPitch / 2;
 
 // How a and b are packed.
 enum class TileSource {
   kPanels,
-  kRows,    // a by rows
-  kALines,  // a is lines, read from another place for each segment of the terms
+  kRows,      // a by rows
+  kALines,    // a is lines, read from another place for each segment of the terms
+  kARowLines,  // the same by rows, [positions, terms]
   kBLines,
 };
 
 // The terms of a tile: segments of as many each. Those of a panel follow each other; those of lines
 // are `step` floats apart, and a segment begins anywhere. Vectors of four (a) or of the CPU's
-// length (b) from `turn` on are `gap` floats further.
+// length (b) from `turn` on are `gap` positions further.
 struct TileTerms {
   int64_t terms;
   int64_t segments;
