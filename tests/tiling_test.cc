@@ -56,8 +56,8 @@ void ExpectFits(const Tiling& t, int64_t limit) {
   ASSERT_LE(t.nb, Tiling::kMostColumns);
   ASSERT_LE(t.kc, Chunks::kLongest);
   ASSERT_TRUE(t.keeps_c || !t.stores_last);
-  if (t.stores_last || t.slabs > 0) {
-    ASSERT_LE(t.mb, Tiling::kMostColumns);  // the offsets of all its rows
+  if (t.stores_last || t.slabs > 0) {  // the offsets of all its rows
+    ASSERT_LE(t.slabs > 0 ? t.part_rows : t.mb, Tiling::kMostColumns);
   }
   ASSERT_GE(t.workspace_bytes(), 0);
   ASSERT_TRUE(limit < 0 || t.workspace_bytes() <= limit) << t.workspace_bytes();
@@ -65,6 +65,9 @@ void ExpectFits(const Tiling& t, int64_t limit) {
                 c = t.keeps_c && t.slabs == 0 ? t.results * t.mb * t.nb : 0;
   if (t.slabs > 0) {
     ASSERT_GT(t.slot_floats, 0);
+    ASSERT_GE(t.part_rows, 1);
+    ASSERT_LE(t.part_rows, t.mb);
+    ASSERT_EQ(t.part_rows % t.mr, 0);
     const int64_t shared = (t.slabs + 1) * t.mb * t.nb + Tiling::kAlign;
     ASSERT_GE(t.workspace_bytes(), 4 * (t.slots * t.slot_floats + shared));
   }
@@ -79,7 +82,7 @@ void ExpectFits(const Tiling& t, int64_t limit) {
 }
 
 TEST(Tiling, FitsItsMemoryOnEveryVectorUnit) {
-  int64_t on_stack = 0, in_workspace = 0, side_by_side = 0;
+  int64_t on_stack = 0, in_workspace = 0, side_by_side = 0, in_parts = 0, of_taps = 0;
   for (uint64_t seed = 0; seed < 2000; ++seed) {
     const Problem problem = RandomProblem(seed);
     const Contraction contraction = MakeLargestContraction(problem);
@@ -106,7 +109,10 @@ TEST(Tiling, FitsItsMemoryOnEveryVectorUnit) {
           ASSERT_EQ(again.keeps_c, t.keeps_c);
           ASSERT_EQ(again.results, t.results);
           ASSERT_EQ(again.slabs, t.slabs);
+          ASSERT_EQ(again.part_rows, t.part_rows);
           side_by_side += t.slabs > 0;
+          in_parts += t.slabs > 0 && t.part_rows < t.mb;
+          of_taps += t.slabs > 0 && !contraction.sum_pixels;
           ASSERT_EQ(again.slot_floats, t.slot_floats);
         }
       }
@@ -115,6 +121,8 @@ TEST(Tiling, FitsItsMemoryOnEveryVectorUnit) {
   EXPECT_GT(on_stack, 10000);
   EXPECT_GT(in_workspace, 10000);
   EXPECT_GT(side_by_side, 100);
+  EXPECT_GT(in_parts, 100);
+  EXPECT_GT(of_taps, 100);
 }
 
 // Every phase fits into what was planned for the largest.

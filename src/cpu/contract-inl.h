@@ -301,7 +301,7 @@ class Block {
 
   // c = beta * out
   void LoadBlock(float* c) {
-    std::fill(c, c + t_.slab_floats(), 0.0f);
+    std::fill(c, c + CeilDiv(m_.size(), t_.mr) * t_.mr * t_.nb, 0.0f);
     if (operands_.beta == 0) return;
     for (int64_t i = 0; i < m_.size(); i += t_.mr) {
       const Range rows{m_.begin + i, std::min(m_.begin + i + t_.mr, m_.end)};
@@ -332,6 +332,8 @@ class Block {
       for (int64_t i = 0; i < m_.size(); i += t_.mr, tile += panels_ * tile_floats) {
         TileEdges at = EdgesAt(std::min<int64_t>(t_.mr, m_.size() - i), p);
         at.row_offsets += i;
+        at.row_ends += i;
+        if (at.row_bias != nullptr) at.row_bias += i;
         StoreTile(at, tile, t_.nr, static_cast<T*>(operands_.out));
       }
     }

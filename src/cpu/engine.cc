@@ -62,17 +62,24 @@ float* SlotMemory(const Tiling& tiling, void* workspace, int slot) {
 void RunSlabs(const Contraction& c, const Tiling& t, const BlockOperands& operands, DataType type,
               const Team& team, void* workspace) {
   const int64_t chunks = MakeChunks(c).count(), floats = t.slab_floats();
-  const Range m{0, t.o_is_n ? c.rows() : c.o}, n{0, t.o_is_n ? c.o : c.rows()};
+  const int64_t rows = t.o_is_n ? c.rows() : c.o, parts = CeilDiv(rows, t.part_rows);
+  const Range n{0, t.o_is_n ? c.o : c.rows()};
   float* const sums = SlotMemory(t, workspace, static_cast<int>(t.slots));
   float* const slabs = sums + floats;
-  const auto step = [&](int slot, const BlockStep& what) {
-    BlockFunctionOf(type)(c, t, operands, m, n, SlotMemory(t, workspace, slot), what);
+  const auto step = [&](int slot, BlockStep::Kind kind, int64_t part, int64_t chunk, float* whole) {
+    const int64_t first = part * t.part_rows;
+    const BlockStep what{kind, chunk, whole + first * t.nb};
+    BlockFunctionOf(type)(c, t, operands, {first, std::min(first + t.part_rows, rows)}, n,
+                          SlotMemory(t, workspace, slot), what);
   };
-  step(0, {BlockStep::kLoad, 0, sums});
+  ForRanges(team, parts, 1, [&](int slot, int64_t part, int64_t) {
+    step(slot, BlockStep::kLoad, part, 0, sums);
+  });
   for (int64_t first = 0; first < chunks; first += t.slabs) {
     const int64_t count = std::min(t.slabs, chunks - first);
-    ForRanges(team, count, 1, [&](int slot, int64_t i, int64_t) {
-      step(slot, {BlockStep::kChunk, first + i, slabs + i * floats});
+    ForRanges(team, count * parts, 1, [&](int slot, int64_t i, int64_t) {
+      const int64_t chunk = i / parts;
+      step(slot, BlockStep::kChunk, i % parts, first + chunk, slabs + chunk * floats);
     });
     ForRanges(team, floats, 2048, [&](int, int64_t begin, int64_t end) {
       for (int64_t i = 0; i < count; ++i) {
@@ -81,7 +88,9 @@ void RunSlabs(const Contraction& c, const Tiling& t, const BlockOperands& operan
       }
     });
   }
-  step(0, {BlockStep::kStore, 0, sums});
+  ForRanges(team, parts, 1, [&](int slot, int64_t part, int64_t) {
+    step(slot, BlockStep::kStore, part, 0, sums);
+  });
 }
 
 int64_t Copies(const Problem& problem) { return problem.groups * CountPhases(problem); }
@@ -106,7 +115,11 @@ void RunContractions(const Problem& p, const Operands& operands, float beta, con
                     .out = operands.out,
                     .bias_stride = p.bias.stride,
                     .beta = beta};
-  if (tiling.slabs > 0) RunSlabs(largest, tiling, all, p.type, crew, workspace);
+  if (tiling.slabs > 0) {  // one group, one phase
+    BlockOperands own = all;
+    if (p.bias.present && !writes_w) own.bias = operands.bias;
+    RunSlabs(MakeContraction(p, 0, 0), tiling, own, p.type, crew, workspace);
+  }
   const int64_t blocks = tiling.slabs > 0 ? 0 : Copies(p) * tasks.each();
   ForRanges(crew, blocks, 1, [&](int slot, int64_t task, int64_t) {
     const int64_t copy = task / tasks.each(), group = copy / phases;

@@ -131,32 +131,44 @@ void ChooseBlocks(Tiling& t, int64_t m, int64_t n, const Budget& budget) {
   t.mb = EvenBlock(m, CeilDiv(m, rows), t.mr);
 }
 
-// The whole result as one block, its chunks side by side, if that beats blocks of `t`.
+// The whole result as one block, its chunks side by side, if that beats blocks of `t`: nothing is
+// packed more often than once for each part of the rows.
 bool SplitSum(Tiling& t, int64_t m, int64_t n, int threads, const Chunks& chunks, int64_t limit,
-              const Rates& rates) {
-  constexpr int64_t kMostFloats = 256 << 10, kMostShared = 4 << 20;
+              const Rates& rates, int64_t l2_floats) {
+  constexpr int64_t kMostShared = 4 << 20;
+  constexpr double kRound = 10e3;  // cycles of two rounds of all threads
+  if (m > kMostShared || n > Tiling::kMostColumns || chunks.chained) return false;
   Tiling split = t;
   split.mb = RoundUp(m, t.mr);
   split.nb = RoundUp(n, t.nr);
-  if (split.mb > Tiling::kMostColumns || split.nb > Tiling::kMostColumns ||
-      split.slab_floats() > kMostFloats || chunks.chained || chunks.count() < 2 * threads) {
-    return false;
-  }
-  split.slabs = std::min({2 * int64_t{threads}, chunks.count(), kMostShared / split.slab_floats()});
-  if (split.slabs < threads) return false;
-  split.slabs -= split.slabs % threads;  // whole rounds
-  // Writing a slab and adding it: about 0.75 cycles for each sum of a chunk.
-  const double adding = 0.75 * static_cast<double>(split.slab_floats()) / static_cast<double>(t.kc);
-  const double rounds = static_cast<double>(CeilDiv(chunks.count(), threads));
-  const double apart =
-      rounds / static_cast<double>(chunks.count()) * (CyclesOf(rates, m, n) + adding);
+  split.keeps_c = true;
+  if (split.nb > Tiling::kMostColumns) return false;
+  const int64_t count = chunks.count(), most = kMostShared / split.slab_floats();
+  const double terms = static_cast<double>(t.kc);
   const double blocks = static_cast<double>(CeilDiv(m, t.mb) * CeilDiv(n, t.nb));
-  if (blocks >= threads && apart >= std::ceil(blocks / threads) * CyclesOf(rates, t.mb, t.nb)) {
-    return false;
+  double least = std::ceil(blocks / threads) * CyclesOf(rates, t.mb, t.nb) * terms *
+                 static_cast<double>(count);
+  for (int64_t parts = 1; parts <= threads; ++parts) {
+    const int64_t rows = EvenBlock(m, parts, t.mr);
+    if (rows > Tiling::kMostColumns || CeilDiv(m, rows) != parts) continue;
+    // Two rounds of all threads, which stay in L2, or all at once.
+    for (const int64_t slabs : {std::min(count, 2 * int64_t{threads} / parts), count}) {
+      if (slabs < 2 || slabs > most) continue;
+      const bool near = (slabs + 1) * split.slab_floats() <= threads * l2_floats / 4;
+      // Cycles for each sum that is written to a slab and added.
+      const double add = near ? 0.75 : 3, batches = static_cast<double>(CeilDiv(count, slabs));
+      const double tasks = static_cast<double>(CeilDiv(slabs * parts, threads));
+      const double task = CyclesOf(rates, rows, n) * terms + add * static_cast<double>(rows * n);
+      const double time = batches * (tasks * task + kRound);
+      if (time >= least) continue;
+      least = time;
+      split.slabs = slabs;
+      split.part_rows = rows;
+    }
   }
+  if (split.slabs == 0) return false;
   split.slots = threads;
   split.slot_floats = Tiling::kAlign + split.a_floats() + split.kc * split.nb;
-  split.keeps_c = true;
   if (limit >= 0 && split.workspace_bytes() > limit) return false;
   t = split;
   return true;
@@ -210,8 +222,7 @@ Tiling MakeTiling(const Contraction& c, int64_t copies, int threads, int64_t lim
   Budget budget{l2_floats / 2, l2_floats};
   const Budget stack{Tiling::kStackB, Tiling::kStackC / t.results};
   try_budget(budget);
-  if (c.sum_pixels && copies == 1 && threads > 1 &&
-      SplitSum(t, m, n, threads, chunks, limit, rates)) {
+  if (copies == 1 && !c.zipped && threads > 1 && SplitSum(t, m, n, threads, chunks, limit, rates, l2_floats)) {
     return t;
   }
   for (; budget.b > stack.b; try_budget(budget)) {

@@ -43,8 +43,9 @@ struct Tiling {
 
   // A small result of a long sum, which has too few blocks for the threads: so many chunks at a
   // time are summed side by side, each into a slab of its own, and the slabs are added in order. 0:
-  // no.
+  // no. The result is one block; a task has so many rows of it.
   int64_t slabs = 0;
+  int64_t part_rows = 0;
 
   int a_panels = 4;  // of a that are packed at once
 
