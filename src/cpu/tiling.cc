@@ -136,7 +136,7 @@ void ChooseBlocks(Tiling& t, int64_t m, int64_t n, const Budget& budget) {
 bool SplitSum(Tiling& t, int64_t m, int64_t n, int threads, const Chunks& chunks, int64_t limit,
               const Rates& rates, int64_t l2_floats) {
   constexpr int64_t kMostShared = 4 << 20;
-  constexpr double kRound = 10e3;  // cycles of two rounds of all threads
+  const double round = 3e3 * threads;  // cycles to start all threads twice, and to wait
   if (m > kMostShared || n > Tiling::kMostColumns || chunks.chained) return false;
   Tiling split = t;
   split.mb = RoundUp(m, t.mr);
@@ -146,7 +146,7 @@ bool SplitSum(Tiling& t, int64_t m, int64_t n, int threads, const Chunks& chunks
   const int64_t count = chunks.count(), most = kMostShared / split.slab_floats();
   const double terms = static_cast<double>(t.kc);
   const double blocks = static_cast<double>(CeilDiv(m, t.mb) * CeilDiv(n, t.nb));
-  double least = std::ceil(blocks / threads) * CyclesOf(rates, t.mb, t.nb) * terms *
+  double least = 0.95 * std::ceil(blocks / threads) * CyclesOf(rates, t.mb, t.nb) * terms *
                  static_cast<double>(count);
   for (int64_t parts = 1; parts <= threads; ++parts) {
     const int64_t rows = EvenBlock(m, parts, t.mr);
@@ -159,7 +159,7 @@ bool SplitSum(Tiling& t, int64_t m, int64_t n, int threads, const Chunks& chunks
       const double add = near ? 0.75 : 3, batches = static_cast<double>(CeilDiv(count, slabs));
       const double tasks = static_cast<double>(CeilDiv(slabs * parts, threads));
       const double task = CyclesOf(rates, rows, n) * terms + add * static_cast<double>(rows * n);
-      const double time = batches * (tasks * task + kRound);
+      const double time = batches * (tasks * task + round);
       if (time >= least) continue;
       least = time;
       split.slabs = slabs;
