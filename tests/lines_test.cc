@@ -28,9 +28,8 @@ Places PlacesOf(const GatherAxis& axis, const Lines& lines, int64_t first, int64
       const int64_t begin = x + lines.least - ShiftOfTap(axis, tap);
       for (int64_t i = 0; i < count + lines.extra; ++i) {
         EXPECT_LT(at + i, lines.width);
-        places[{tap, at + i}] = {
-            pixel / lines.pixels,
-            axis.first + (begin + i) * axis.pixel_step + tap * axis.tap_step};
+        places[{tap, at + i}] = {pixel / lines.pixels,
+                                 axis.first + (begin + i) * axis.pixel_step + tap * axis.tap_step};
       }
     }
     at += count + lines.gap;
@@ -56,8 +55,8 @@ void CheckGroup(const Contraction& c, const Lines& lines, int64_t first, int64_t
             places.find({tap % lines.classes, place + ShiftOfTap(axis, tap) - lines.least});
         ASSERT_NE(found, places.end()) << "pixel " << pixel << " tap " << tap;
         ASSERT_EQ(found->second.first, pixel / axis.pixels);
-        ASSERT_EQ(found->second.second, axis.first + pixel % axis.pixels * axis.pixel_step +
-                                            tap * axis.tap_step);
+        ASSERT_EQ(found->second.second,
+                  axis.first + pixel % axis.pixels * axis.pixel_step + tap * axis.tap_step);
       }
     }
   }

@@ -72,9 +72,8 @@ void RunSlabs(const Contraction& c, const Tiling& t, const BlockOperands& operan
     BlockFunctionOf(type)(c, t, operands, {first, std::min(first + t.part_rows, rows)}, n,
                           SlotMemory(t, workspace, slot), what);
   };
-  ForRanges(team, parts, 1, [&](int slot, int64_t part, int64_t) {
-    step(slot, BlockStep::kLoad, part, 0, sums);
-  });
+  ForRanges(team, parts, 1,
+            [&](int slot, int64_t part, int64_t) { step(slot, BlockStep::kLoad, part, 0, sums); });
   for (int64_t first = 0; first < chunks; first += t.slabs) {
     const int64_t count = std::min(t.slabs, chunks - first);
     ForRanges(team, count * parts, 1, [&](int slot, int64_t i, int64_t) {
@@ -88,9 +87,8 @@ void RunSlabs(const Contraction& c, const Tiling& t, const BlockOperands& operan
       }
     });
   }
-  ForRanges(team, parts, 1, [&](int slot, int64_t part, int64_t) {
-    step(slot, BlockStep::kStore, part, 0, sums);
-  });
+  ForRanges(team, parts, 1,
+            [&](int slot, int64_t part, int64_t) { step(slot, BlockStep::kStore, part, 0, sums); });
 }
 
 int64_t Copies(const Problem& problem) { return problem.groups * CountPhases(problem); }

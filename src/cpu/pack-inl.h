@@ -162,27 +162,32 @@ void PackPixels(const Contraction& c, const T* g, Range pixels, const Chunk& chu
   });
 }
 
-// What rows of wgrad, (tap, channel), read of the pixels of a chunk: `rows` channels from `channel`
-// on, `done` rows into the range, through one tap, along `count` pixels from k0 on.
+// What rows of wgrad, (tap, channel), read of the pixels of a chunk: `rows` of them, `done` rows
+// into the range, from (tap, channel) on, along `count` pixels from k0 on.
 struct TapRun {
   int64_t done, rows, channel;
   int64_t k0, count;
-  TapView view;
+  int64_t image;
+  Walk3 pixel, tap;
+
+  TapView View(const Contraction& c) const { return ViewThroughTap(c, image, pixel, count, tap); }
 };
 
+// With `lines`, a run has rows of several taps along the last axis; else of one.
 template <class Run>
-HWY_INLINE void ForEachTapRun(const Contraction& c, Range rows, const Chunk& chunk,
+HWY_INLINE void ForEachTapRun(const Contraction& c, Range rows, const Chunk& chunk, bool lines,
                               const Run& run) {
+  const int64_t taps2 = c.axes[2].taps;
   for (int64_t done = 0; done < rows.size();) {
     const RowPlace place = PlaceOfRow(c, rows.begin + done);
-    const int64_t width = std::min(rows.size() - done, place.run);
-    const Walk3 tap(place.tap, c.axes[1].taps, c.axes[2].taps);
+    const Walk3 tap(place.tap, c.axes[1].taps, taps2);
+    const int64_t more = lines ? (taps2 - 1 - tap.at[2]) * c.channels : 0;
+    const int64_t width = std::min(rows.size() - done, place.run + more);
     int64_t k0 = 0;
     for (int64_t i = chunk.outer.begin; i < chunk.outer.end; ++i) {
       const Range pixels{i * c.pixels() + chunk.inner.begin, i * c.pixels() + chunk.inner.end};
       ForEachPixelRun(c, pixels, [&](int64_t image, const Walk3& pixel, int64_t, int64_t count) {
-        const TapView view = ViewThroughTap(c, image, pixel, count, tap);
-        run(TapRun{done, width, place.channel, k0, count, view});
+        run(TapRun{done, width, place.channel, k0, count, image, pixel, tap});
         k0 += count;
       });
     }
@@ -190,21 +195,61 @@ HWY_INLINE void ForEachTapRun(const Contraction& c, Range rows, const Chunk& chu
   }
 }
 
+// Some of the pixels of a run, all of one tap.
+template <class T>
+HWY_INLINE void PackTapPixels(const Contraction& c, const T* g, const TapRun& run, Range pixels,
+                              const Panels& panels) {
+  const TapView view = run.View(c);
+  const int64_t begin = std::clamp(view.begin, pixels.begin, pixels.end);
+  const int64_t end = std::clamp(view.end, begin, pixels.end);
+  if (begin > pixels.begin) {
+    ZeroRect(panels, run.k0 + pixels.begin, run.done, run.rows, begin - pixels.begin);
+  }
+  if (begin < end) {
+    const T* from =
+        g + (view.offset + (begin - view.begin) * view.stride + run.channel * c.g.channel);
+    PackRect(from, {run.rows, c.g.channel, end - begin, view.stride}, panels, run.k0 + begin,
+             run.done);
+  }
+  if (end < pixels.end) ZeroRect(panels, run.k0 + end, run.done, run.rows, pixels.end - end);
+}
+
+// Rows of several taps are one run of memory: copied together for the pixels where all of them are
+// inside, tap by tap for those at the ends of the line.
+template <class T>
+HWY_INLINE void PackTapLine(const Contraction& c, const T* g, const TapRun& run,
+                            const Panels& panels) {
+  TapRun last = run;
+  last.tap.at[2] += (run.channel + run.rows - 1) / c.channels;
+  const TapView view = run.View(c), last_view = last.View(c);
+  const int64_t begin = std::max(view.begin, last_view.begin);
+  const int64_t end = std::max(begin, std::min(view.end, last_view.end));
+  if (begin < end) {
+    const T* from = g + (view.offset + (begin - view.begin) * view.stride + run.channel);
+    PackRect(from, {run.rows, 1, end - begin, view.stride}, panels, run.k0 + begin, run.done);
+  }
+  if (end - begin == run.count) return;
+  TapRun one = run;
+  for (int64_t done = 0; done < run.rows; done += one.rows, one.channel = 0, ++one.tap.at[2]) {
+    one.done = run.done + done;
+    one.rows = std::min(c.channels - one.channel, run.rows - done);
+    if (begin > 0) PackTapPixels(c, g, one, {0, begin}, panels);
+    if (end < run.count) PackTapPixels(c, g, one, {end, run.count}, panels);
+  }
+}
+
 // a or b of wgrad: [pixel, (tap, channel)]; pixels of all images of the chunk.
 template <class T>
 void PackTaps(const Contraction& c, const T* g, Range rows, const Chunk& chunk,
               const Panels& panels) {
-  ForEachTapRun(c, rows, chunk, [&](const TapRun& run) {
-    const TapView& view = run.view;
-    if (view.begin > 0) ZeroRect(panels, run.k0, run.done, run.rows, view.begin);
-    if (view.begin < view.end) {
-      const T* from = g + (view.offset + run.channel * c.g.channel);
-      PackRect(from, {run.rows, c.g.channel, view.end - view.begin, view.stride}, panels,
-               run.k0 + view.begin, run.done);
-    }
-    if (view.end < run.count) {
-      ZeroRect(panels, run.k0 + view.end, run.done, run.rows, run.count - view.end);
-    }
+  // Of few channels, next to each other: those of the taps of a line are one run, as long as the
+  // line of the kernel.
+  const GatherAxis& axis = c.axes[kAxes - 1];
+  const bool lines = axis.taps > 1 && c.channels <= 8 && c.row_block == c.channels &&
+                     (c.g.channel == 1 || c.channels == 1) && axis.tap_step <= 8 &&
+                     c.g.at[kAxes - 1] * axis.tap_step == c.channels;
+  ForEachTapRun(c, rows, chunk, lines, [&](const TapRun& run) {
+    lines ? PackTapLine(c, g, run, panels) : PackTapPixels(c, g, run, {0, run.count}, panels);
   });
 }
 

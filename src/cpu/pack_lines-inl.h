@@ -57,8 +57,8 @@ HWY_INLINE void PackLine(const Contraction& c, const Lines& lines, const T* g, c
   if (view.end < count) ZeroRect(group, k0, at + view.end, count - view.end, depth);
 }
 
-// Calls line(view, pixels, k0, at) for all lines of a group of pixels, through one tap of each class:
-// terms from k0 on, positions from `at` on.
+// Calls line(view, pixels, k0, at) for all lines of a group of pixels, through one tap of each
+// class: terms from k0 on, positions from `at` on.
 template <class Line>
 HWY_INLINE void ForEachLine(const Contraction& c, const Lines& lines, Range pixels, int64_t depth,
                             const Line& line) {

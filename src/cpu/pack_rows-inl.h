@@ -61,8 +61,8 @@ void PackPixelsByRows(const Contraction& c, const T* g, Range pixels, const Chun
 // a of wgrad: [(tap, channel), pixel].
 template <class T>
 void PackTapsByRows(const Contraction& c, const T* g, Range rows, const Chunk& chunk, float* to) {
-  ForEachTapRun(c, rows, chunk, [&](const TapRun& run) {
-    const TapView& view = run.view;
+  ForEachTapRun(c, rows, chunk, false, [&](const TapRun& run) {
+    const TapView view = run.View(c);
     float* row = to + run.done * kRowPitch + run.k0;
     for (int64_t r = 0; r < run.rows; ++r, row += kRowPitch) {
       ZeroRow(row, view.begin);

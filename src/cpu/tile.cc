@@ -162,8 +162,8 @@ HWY_INLINE void MultiplyFromSource(const float* a, const float* b, const TileTer
     MultiplyPanels(APanel(a, terms), LinesAt<kVectors * kLanes, kLanes>(b, terms), terms, sums);
   } else {
 #if !CONVGRAD_MULTIPLIES_BY_LANES
-    using ARows = std::conditional_t<kSource == TileSource::kRows, RowsAt,
-                                     LinesAt<kRows, kUnit, kLinePitch>>;
+    using ARows =
+        std::conditional_t<kSource == TileSource::kRows, RowsAt, LinesAt<kRows, kUnit, kLinePitch>>;
     MultiplyPanels(ARows(a, terms), BPanel(b, terms), terms, sums);
 #endif
   }

@@ -26,8 +26,8 @@ inline constexpr int64_t kLinePitch = kRowPitch / 2;
 // How a and b are packed.
 enum class TileSource {
   kPanels,
-  kRows,      // a by rows
-  kALines,    // a is lines, read from another place for each segment of the terms
+  kRows,       // a by rows
+  kALines,     // a is lines, read from another place for each segment of the terms
   kARowLines,  // the same by rows, [positions, terms]
   kBLines,
 };

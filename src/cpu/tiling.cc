@@ -222,7 +222,8 @@ Tiling MakeTiling(const Contraction& c, int64_t copies, int threads, int64_t lim
   Budget budget{l2_floats / 2, l2_floats};
   const Budget stack{Tiling::kStackB, Tiling::kStackC / t.results};
   try_budget(budget);
-  if (copies == 1 && !c.zipped && threads > 1 && SplitSum(t, m, n, threads, chunks, limit, rates, l2_floats)) {
+  if (copies == 1 && !c.zipped && threads > 1 &&
+      SplitSum(t, m, n, threads, chunks, limit, rates, l2_floats)) {
     return t;
   }
   for (; budget.b > stack.b; try_budget(budget)) {
