@@ -20,10 +20,12 @@ namespace hn = hwy::HWY_NAMESPACE;
 // An operand at one k: `kWidth` floats, in vectors of kUnit.
 template <int kWidth, int kUnit>
 struct PanelAt {
+  static constexpr bool kLeaps = false;
   const float* HWY_RESTRICT at;
 
   PanelAt(const float* first, const TileTerms&) : at(first) {}
   HWY_INLINE void Next() { at += kWidth; }
+  HWY_INLINE void Leap(int64_t) {}
   HWY_INLINE const float* Vector(int i) const { return at + i * kUnit; }
   HWY_INLINE float Factor(int r) const { return at[r]; }
 };
@@ -31,33 +33,33 @@ struct PanelAt {
 // kPitch: floats from position to position.
 template <int kWidth, int kUnit, int64_t kPitch = 1>
 struct LinesAt {
+  static constexpr bool kLeaps = true;
+  static constexpr int kCount = kWidth / kUnit;
   const float* const first;
-  const int64_t* begin;  // of the next segment
-  const int64_t terms, step;
-  int64_t left;  // terms of the segment
-  const float* HWY_RESTRICT at;
-  int64_t offsets[kWidth / kUnit];
+  const int64_t* const begins;
+  const int64_t step, turn, gap;
+  const float* HWY_RESTRICT at[kCount];  // of vectors
 
-  LinesAt(const float* lines, const TileTerms& t)
+  LinesAt(const float* lines, const TileTerms& terms)
       : first(lines),
-        begin(t.begins + 1),
-        terms(t.terms),
-        step(t.step),
-        left(t.terms),
-        at(lines + t.begins[0]) {
-#pragma GCC unroll 6
-    for (int i = 0; i < kWidth / kUnit; ++i) {
-      offsets[i] = kPitch * (i * kUnit + (i * kUnit < t.turn ? 0 : t.gap));
-    }
+        begins(terms.begins),
+        step(kPitch == 1 ? terms.step : 1),
+        turn(terms.turn),
+        gap(terms.gap * kPitch) {
+    Leap(0);
   }
   HWY_INLINE void Next() {
-    at += step;
-    if (--left > 0) return;
-    left = terms;
-    at = first + *begin++;
+#pragma GCC unroll 6
+    for (int i = 0; i < kCount; ++i) at[i] += step;
   }
-  HWY_INLINE const float* Vector(int i) const { return at + offsets[i]; }
-  HWY_INLINE float Factor(int r) const { return at[offsets[r / kUnit] + kPitch * (r % kUnit)]; }
+  HWY_INLINE void Leap(int64_t segment) {
+#pragma GCC unroll 6
+    for (int i = 0; i < kCount; ++i) {
+      at[i] = first + begins[segment] + i * kUnit * kPitch + (i * kUnit < turn ? 0 : gap);
+    }
+  }
+  HWY_INLINE const float* Vector(int i) const { return at[i]; }
+  HWY_INLINE float Factor(int r) const { return at[r / kUnit][kPitch * (r % kUnit)]; }
 };
 
 #if CONVGRAD_MULTIPLIES_BY_LANES
@@ -97,17 +99,26 @@ HWY_INLINE void MultiplyFrom(V (&a)[kRows / 4], V (&b)[kVectors], A next_a, B ne
 
 template <class A, class B, int kRows, int kVectors>
 HWY_INLINE void MultiplyPanels(A a, B b, const TileTerms& terms, V (&sums)[kRows][kVectors]) {
-  const int64_t count = terms.segments * terms.terms;
+  const int64_t length = terms.terms, count = terms.segments * length;
   if (count == 0) return;
   V a_row[kRows / 4], b_row[kVectors];
 #pragma GCC unroll 4
   for (int i = 0; i < kRows / 4; ++i) a_row[i] = hn::LoadU(D(), a.Vector(i));
 #pragma GCC unroll 8
   for (int j = 0; j < kVectors; ++j) b_row[j] = hn::LoadU(D(), b.Vector(j));
+  [[maybe_unused]] int64_t left = length, segment = 0;
 #pragma GCC unroll 2
   for (int64_t k = 1; k < count; ++k) {
     a.Next();
     b.Next();
+    if constexpr (A::kLeaps || B::kLeaps) {
+      if (--left == 0) {
+        left = length;
+        ++segment;
+        a.Leap(segment);
+        b.Leap(segment);
+      }
+    }
     MultiplyFrom<true, 0, 0, A, B, kRows>(a_row, b_row, a, b, sums);
   }
   MultiplyFrom<false, 0, 0, A, B, kRows>(a_row, b_row, a, b, sums);
@@ -116,10 +127,11 @@ HWY_INLINE void MultiplyPanels(A a, B b, const TileTerms& terms, V (&sums)[kRows
 #else
 
 struct RowsAt {
-  const float* at;
+  const float* HWY_RESTRICT at;
 
   RowsAt(const float* first, const TileTerms&) : at(first) {}
   HWY_INLINE void Next() { ++at; }
+  HWY_INLINE void Leap(int64_t) {}
   HWY_INLINE float Factor(int r) const { return at[r * kRowPitch]; }
 };
 
@@ -128,20 +140,23 @@ struct RowsAt {
 template <class A, class B, int kRows, int kVectors>
 HWY_INLINE void MultiplyPanels(A a, B b, const TileTerms& terms, V (&sums)[kRows][kVectors]) {
   const D d;
-  const int64_t count = terms.segments * terms.terms;
+  for (int64_t segment = 0; segment < terms.segments; ++segment) {
+    a.Leap(segment);
+    b.Leap(segment);
 #pragma GCC unroll 4
-  for (int64_t k = 0; k < count; ++k, a.Next(), b.Next()) {
-    V b_row[kVectors];
+    for (int64_t k = 0; k < terms.terms; ++k, a.Next(), b.Next()) {
+      V b_row[kVectors];
 #pragma GCC unroll 8
-    for (int j = 0; j < kVectors; ++j) {
-      b_row[j] = hn::LoadU(d, b.Vector(j));
-      if (j * kLanes % 16 == 0) hwy::Prefetch(b.Vector(j) + 8 * kVectors * kLanes);
-    }
+      for (int j = 0; j < kVectors; ++j) {
+        b_row[j] = hn::LoadU(d, b.Vector(j));
+        if (j * kLanes % 16 == 0) hwy::Prefetch(b.Vector(j) + 8 * kVectors * kLanes);
+      }
 #pragma GCC unroll 16
-    for (int r = 0; r < kRows; ++r) {
-      const V x = hn::Set(d, a.Factor(r));
+      for (int r = 0; r < kRows; ++r) {
+        const V x = hn::Set(d, a.Factor(r));
 #pragma GCC unroll 8
-      for (int j = 0; j < kVectors; ++j) sums[r][j] = FusedMulAdd(x, b_row[j], sums[r][j]);
+        for (int j = 0; j < kVectors; ++j) sums[r][j] = FusedMulAdd(x, b_row[j], sums[r][j]);
+      }
     }
   }
 }

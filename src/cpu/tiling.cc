@@ -154,9 +154,10 @@ bool SplitSum(Tiling& t, int64_t m, int64_t n, int threads, const Chunks& chunks
     // Two rounds of all threads, which stay in L2, or all at once.
     for (const int64_t slabs : {std::min(count, 2 * int64_t{threads} / parts), count}) {
       if (slabs < 2 || slabs > most) continue;
-      const bool near = (slabs + 1) * split.slab_floats() <= threads * l2_floats / 4;
-      // Cycles for each sum that is written to a slab and added.
-      const double add = near ? 0.75 : 3, batches = static_cast<double>(CeilDiv(count, slabs));
+      // Cycles for each sum that is written to a slab and added, most often by another thread: 0.75
+      // were measured where all slabs are small, more than 4 where they are not (16 threads).
+      const bool near = (slabs + 1) * split.slab_floats() <= threads * l2_floats / 8;
+      const double add = near ? 0.75 : 6, batches = static_cast<double>(CeilDiv(count, slabs));
       const double tasks = static_cast<double>(CeilDiv(slabs * parts, threads));
       const double task = CyclesOf(rates, rows, n) * terms + add * static_cast<double>(rows * n);
       const double time = batches * (tasks * task + round);
