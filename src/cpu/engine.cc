@@ -58,7 +58,8 @@ float* SlotMemory(const Tiling& tiling, void* workspace, int slot) {
 }
 
 // Chunks side by side, `slabs` of them at a time: c = beta * out, c = c + slab for each slab in
-// order, out = c. The order is that of a block alone.
+// order, out = c. The order is that of a block alone. Threads wait for each other twice for each
+// batch of slabs.
 void RunSlabs(const Contraction& c, const Tiling& t, const BlockOperands& operands, DataType type,
               const Team& team, void* workspace) {
   const int64_t chunks = MakeChunks(c).count(), floats = t.slab_floats();
@@ -66,29 +67,27 @@ void RunSlabs(const Contraction& c, const Tiling& t, const BlockOperands& operan
   const Range n{0, t.o_is_n ? c.o : c.rows()};
   float* const sums = SlotMemory(t, workspace, static_cast<int>(t.slots));
   float* const slabs = sums + floats;
-  const auto step = [&](int slot, BlockStep::Kind kind, int64_t part, int64_t chunk, float* whole) {
-    const int64_t first = part * t.part_rows;
-    const BlockStep what{kind, chunk, whole + first * t.nb};
-    BlockFunctionOf(type)(c, t, operands, {first, std::min(first + t.part_rows, rows)}, n,
-                          SlotMemory(t, workspace, slot), what);
+  const auto step = [&](int slot, BlockStep::Kind kind, Range m, int64_t chunk, float* whole) {
+    const BlockStep what{kind, chunk, whole + m.begin * t.nb};
+    BlockFunctionOf(type)(c, t, operands, m, n, SlotMemory(t, workspace, slot), what);
   };
-  ForRanges(team, parts, 1,
-            [&](int slot, int64_t part, int64_t) { step(slot, BlockStep::kLoad, part, 0, sums); });
   for (int64_t first = 0; first < chunks; first += t.slabs) {
     const int64_t count = std::min(t.slabs, chunks - first);
     ForRanges(team, count * parts, 1, [&](int slot, int64_t i, int64_t) {
-      const int64_t chunk = i / parts;
-      step(slot, BlockStep::kChunk, i % parts, first + chunk, slabs + chunk * floats);
+      const int64_t chunk = i / parts, begin = i % parts * t.part_rows;
+      step(slot, BlockStep::kChunk, {begin, std::min(begin + t.part_rows, rows)}, first + chunk,
+           slabs + chunk * floats);
     });
-    ForRanges(team, floats, 2048, [&](int, int64_t begin, int64_t end) {
+    ForRanges(team, CeilDiv(rows, t.mr), 1, [&](int slot, int64_t panel, int64_t) {
+      const Range m{panel * t.mr, std::min((panel + 1) * t.mr, rows)};
+      if (first == 0) step(slot, BlockStep::kLoad, m, 0, sums);
       for (int64_t i = 0; i < count; ++i) {
         const float* slab = slabs + i * floats;
-        for (int64_t e = begin; e < end; ++e) sums[e] += slab[e];
+        for (int64_t e = m.begin * t.nb; e < (panel + 1) * t.mr * t.nb; ++e) sums[e] += slab[e];
       }
+      if (first + count == chunks) step(slot, BlockStep::kStore, m, 0, sums);
     });
   }
-  ForRanges(team, parts, 1,
-            [&](int slot, int64_t part, int64_t) { step(slot, BlockStep::kStore, part, 0, sums); });
 }
 
 int64_t Copies(const Problem& problem) { return problem.groups * CountPhases(problem); }

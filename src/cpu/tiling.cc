@@ -136,7 +136,9 @@ void ChooseBlocks(Tiling& t, int64_t m, int64_t n, const Budget& budget) {
 bool SplitSum(Tiling& t, int64_t m, int64_t n, int threads, const Chunks& chunks, int64_t limit,
               const Rates& rates, int64_t l2_floats) {
   constexpr int64_t kMostShared = 4 << 20;
-  const double round = 3e3 * threads;  // cycles to start all threads twice, and to wait
+  // Cycles to start all threads twice and to wait for the last. The more there are, the surer one
+  // of them is late: measured, 1 us with 2 and 500 us with 16 on a machine that others use.
+  const double round = 400.0 * threads * threads * threads;
   if (m > kMostShared || n > Tiling::kMostColumns || chunks.chained) return false;
   Tiling split = t;
   split.mb = RoundUp(m, t.mr);
@@ -154,13 +156,12 @@ bool SplitSum(Tiling& t, int64_t m, int64_t n, int threads, const Chunks& chunks
     // Two rounds of all threads, which stay in L2, or all at once.
     for (const int64_t slabs : {std::min(count, 2 * int64_t{threads} / parts), count}) {
       if (slabs < 2 || slabs > most) continue;
-      // Cycles for each sum that is written to a slab and added, most often by another thread: 0.75
-      // were measured where all slabs are small, more than 4 where they are not (16 threads).
+      // Cycles for each sum that is written to a slab and added.
       const bool near = (slabs + 1) * split.slab_floats() <= threads * l2_floats / 8;
-      const double add = near ? 0.75 : 6, batches = static_cast<double>(CeilDiv(count, slabs));
+      const double add = near ? 0.75 : 3, batches = static_cast<double>(CeilDiv(count, slabs));
       const double tasks = static_cast<double>(CeilDiv(slabs * parts, threads));
       const double task = CyclesOf(rates, rows, n) * terms + add * static_cast<double>(rows * n);
-      const double time = batches * (tasks * task + round);
+      const double time = batches * tasks * task + (batches - 1) * round;
       if (time >= least) continue;
       least = time;
       split.slabs = slabs;
