@@ -214,7 +214,9 @@ Tiling MakeTiling(const Contraction& c, int64_t copies, int threads, int64_t lim
   const Rates rates = RatesOf(c, t, unit);
   const auto try_budget = [&](const Budget& budget) {
     ChooseBlocks(t, m, n, budget);
-    if (threads > 1) ShareOut(t, m, n, static_cast<double>(copies) * c.share, threads, rates);
+    // Two phases that are zipped are one task.
+    const double share = c.zipped ? 1 : c.share;
+    if (threads > 1) ShareOut(t, m, n, static_cast<double>(copies) * share, threads, rates);
     t.slots = std::clamp<int64_t>(Product(copies, CeilDiv(m, t.mb), CeilDiv(n, t.nb)), 1, threads);
     t.slot_floats = Tiling::kAlign + t.a_floats() + t.kc * t.nb + t.c_floats();
   };
