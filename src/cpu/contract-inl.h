@@ -32,7 +32,7 @@ class Block {
         chunks_(MakeChunks(contraction)),
         t_(tiling),
         operands_(operands),
-        lines_(LinesOf(contraction, tiling)),
+        lines_(LinesOf(contraction, tiling, kLanes)),
         line_pitch_(tiling.a_by_rows ? kLinePitch : 1),
         line_step_(tiling.a_by_rows ? 1 : lines_.width),
         tile_(TileFunctionOf(tiling.mr, tiling.vectors, SourceOf(tiling, lines_))) {}
@@ -89,22 +89,6 @@ class Block {
   }
 
  private:
-  static Lines LinesOf(const Contraction& c, const Tiling& t) {
-    if (t.a_by_rows) {
-      Lines lines = MakeLines(c, t.mr, t.a_panels, t.mr % 4 == 0 ? 4 : 2);
-      lines.shared = lines.shared && lines.width * kLinePitch <= t.a_floats();
-      return lines;
-    }
-    if (t.o_is_n) {
-      constexpr int64_t kMostFloats = 8 << 10;  // half of a small L1
-      int64_t panels = int64_t{2} * t.a_panels;
-      while (panels > 1 && panels * t.mr * t.kc > kMostFloats * c.axes[kAxes - 1].taps) --panels;
-      return MakeLines(c, t.mr, panels, t.mr % 4 == 0 ? 4 : 2);
-    }
-    // The last group may be short of panels: half of the packing less leaves room for that.
-    return MakeLines(c, t.nr, std::min<int64_t>(4, t.nb / t.nr), kLanes);
-  }
-
   static TileSource SourceOf(const Tiling& t, const Lines& lines) {
     if (!lines.shared) return t.a_by_rows ? TileSource::kRows : TileSource::kPanels;
     if (t.a_by_rows) return TileSource::kARowLines;

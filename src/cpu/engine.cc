@@ -4,6 +4,7 @@
 
 #include "core/text.h"
 #include "cpu/contract.h"
+#include "cpu/lines.h"
 
 namespace convgrad {
 namespace {
@@ -146,10 +147,14 @@ void RunContractions(const Problem& p, const Operands& operands, float beta, con
 std::string TilingText(const Problem& problem, int threads, int64_t limit) {
   const Tiling t = TilingOf(problem, threads, limit);
   const VectorUnit unit = PickedVectorUnit();
-  return Join(t.mr, "x", t.nr, " sums in registers, vectors along ",
-              t.o_is_n ? "channels" : "pixels", "; blocks of ", t.mb, "x", t.nb, ", chunks of ",
-              t.kc, " terms", t.slabs > 0 ? Join(", ", t.slabs, " of them side by side") : "", "; ",
-              unit.name);
+  const Contraction c = MakeContraction(problem, 0, 0);
+  const Lines lines = LinesOf(c, t, unit.lanes);
+  return Join(
+      t.mr, "x", t.nr, " sums in registers, vectors along ", t.o_is_n ? "channels" : "pixels",
+      "; blocks of ", t.mb, "x", t.nb, ", chunks of ", t.kc, " terms",
+      t.slabs > 0 ? Join(", ", t.slabs, " of them side by side") : "",
+      lines.shared ? Join("; a line is packed once for its ", c.axes[kAxes - 1].taps, " taps") : "",
+      "; ", unit.name);
 }
 
 double ContractionErrorBound(const Problem& problem) {

@@ -9,6 +9,7 @@
 #include <numeric>
 
 #include "cpu/contraction.h"
+#include "cpu/tiling.h"
 
 namespace convgrad {
 
@@ -62,6 +63,23 @@ inline Lines MakeLines(const Contraction& c, int64_t width, int64_t panels, int6
   // Half of the packing, or it is not worth the tile's leaps from segment to segment.
   lines.shared = 2 * lines.classes * lines.width <= axis.taps * lines.group;
   return lines;
+}
+
+// What a block shares. It never needs more memory than panels without sharing: half of the terms at
+// most, for at most twice the pixels.
+inline Lines LinesOf(const Contraction& c, const Tiling& t, int lanes) {
+  const int64_t row_unit = t.mr % 4 == 0 ? 4 : 2;
+  if (t.a_by_rows) {
+    Lines lines = MakeLines(c, t.mr, t.a_panels, row_unit);
+    lines.shared = lines.shared && lines.width * kLinePitch <= t.a_floats();
+    return lines;
+  }
+  // The last group of b may be short of panels.
+  if (!t.o_is_n) return MakeLines(c, t.nr, std::min<int64_t>(4, t.nb / t.nr), lanes);
+  constexpr int64_t kMostFloats = 8 << 10;  // half of a small L1
+  int64_t panels = int64_t{2} * t.a_panels;
+  while (panels > 1 && panels * t.mr * t.kc > kMostFloats * c.axes[kAxes - 1].taps) --panels;
+  return MakeLines(c, t.mr, panels, row_unit);
 }
 
 }  // namespace convgrad
