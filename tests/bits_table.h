@@ -118,6 +118,17 @@ inline const BitsRow kBitsTable[] = {
     {{"3d-729-taps", 1, 1, 1, 2, {9, 9, 9}, {9, 9, 9}, {1, 1, 1}, {1, 1, 1}, {4, 4, 4}},
      {0xfaaefbc953ace7ee, 0xa9ce4030a74a6e87, 0xb6db5faeb7ca430a,
       0x287669b3e974581a, 0xbfc4bcf950ed21ea, 0x0ab3bea759585633}},
+    // Few pixels, long sums: chunks side by side.
+    {{"3x3-600-channels-4x4", 1, 1, 600, 40, {4, 4}, {3, 3}, {1, 1}, {1, 1}, {1, 1}},
+     {0xa5e475bdb341e81f, 0xd58c23b33f419bbd, 0x19582f526a06bc0d,
+      0x318795a774cbcc66, 0x4432ef01f7a76b0c, 0xaf05ad3d02aaa321}},
+    // Lines that are packed once for all their taps.
+    {{"3x7-lines-stride-2", 2, 1, 5, 24, {6, 56}, {3, 7}, {1, 2}, {1, 1}, {1, 3}},
+     {0x4476d92a317f68ba, 0xdcb604de77af155b, 0xfc28275e8e011e19,
+      0xf700720637a1d143, 0x4182b633cb15007c, 0xc2e3da9c7a5ee5a4}},
+    {{"3x5-lines-dilation", 1, 1, 20, 13, {5, 28}, {3, 5}, {1, 1}, {1, 2}, {1, 4}},
+     {0x199024a089164b3d, 0xaba06d406e54b0e2, 0x237e782103243060,
+      0x76e764b56159a311, 0x9ffaba0ae1faa3e8, 0xa8a000617f8ce4ba}},
     // clang-format on
 };
 

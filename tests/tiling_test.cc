@@ -7,12 +7,22 @@
 #include <random>
 
 #include "cpu/engine.h"
+#include "cpu/lines.h"
+#include "tests/random_problem.h"
 
 namespace convgrad {
 namespace {
 
 constexpr VectorUnit kUnits[] = {
     {"SCALAR", 1, 32, true}, {"NEON", 4, 32, false}, {"AVX2", 8, 16, true}, {"AVX3", 16, 32, true}};
+
+void ToChannelsLast(Problem& p) {
+  for (PixelStrides* strides : {&p.x, &p.y}) {
+    const int64_t channels = p.groups * (strides == &p.x ? p.ci : p.co);
+    strides->c = 1;
+    for (int64_t& stride : strides->s) stride *= channels;
+  }
+}
 
 Problem RandomProblem(uint64_t seed) {
   std::mt19937_64 random(seed);
@@ -38,11 +48,7 @@ Problem RandomProblem(uint64_t seed) {
   }
   SetDenseStrides(p);
   if (between(0, 1) == 0) return p;
-  for (PixelStrides* strides : {&p.x, &p.y}) {  // channels last
-    const int64_t channels = p.groups * (strides == &p.x ? p.ci : p.co);
-    strides->c = 1;
-    for (int64_t& stride : strides->s) stride *= channels;
-  }
+  ToChannelsLast(p);
   return p;
 }
 
@@ -56,8 +62,8 @@ void ExpectFits(const Tiling& t, int64_t limit) {
   ASSERT_LE(t.nb, Tiling::kMostColumns);
   ASSERT_LE(t.kc, Chunks::kLongest);
   ASSERT_TRUE(t.keeps_c || !t.stores_last);
-  if (t.stores_last || t.slabs > 0) {  // the offsets of all its rows
-    ASSERT_LE(t.slabs > 0 ? t.part_rows : t.mb, Tiling::kMostColumns);
+  if (t.stores_last && t.slabs == 0) {
+    ASSERT_LE(t.mb, Tiling::kMostColumns);  // the offsets of all its rows
   }
   ASSERT_GE(t.workspace_bytes(), 0);
   ASSERT_TRUE(limit < 0 || t.workspace_bytes() <= limit) << t.workspace_bytes();
@@ -146,6 +152,57 @@ TEST(Tiling, HoldsEveryPhase) {
       }
     }
   }
+}
+
+// Lines that taps share need no more memory than panels that share nothing.
+void ExpectLinesFit(const Contraction& c, const Tiling& t, const Lines& lines) {
+  const Chunks chunks = MakeChunks(c);
+  for (int64_t i = 0; i < chunks.count(); ++i) {
+    const int64_t terms =
+        c.taps() / c.axes[kAxes - 1].taps * lines.classes * ChunkAt(chunks, i).outer.size();
+    if (t.a_by_rows) {
+      ASSERT_LE(terms, kLinePitch);
+      ASSERT_LE(lines.width * kLinePitch, t.a_floats());
+    } else if (t.o_is_n) {
+      ASSERT_LE(terms * lines.width, t.a_floats());
+    } else {
+      ASSERT_LE(CeilDiv(t.nb, lines.group) * terms * lines.width, t.kc * t.nb);
+    }
+  }
+}
+
+TEST(Tiling, HoldsTheLinesOfEveryPhase) {
+  int64_t shared[3] = {};  // a, a by rows, b
+  for (uint64_t seed = 0; seed < 6000; ++seed) {
+    std::mt19937_64 random(seed);
+    Problem problem = tests::RandomProblem(random, 80);
+    Axis& last = problem.axes[kAxes - 1];
+    last.taps += tests::Between(random, 1, 12);
+    last.out += 3;
+    last.in = std::max<int64_t>(
+        1, (last.out - 1) * last.stride + (last.taps - 1) * last.dilation + 1 - last.pad);
+    problem.ci = tests::Between(random, 1, 80);
+    problem.co = tests::Between(random, 1, 80);
+    SetDenseStrides(problem);
+    if (seed % 2 == 0) ToChannelsLast(problem);
+    const Contraction largest = MakeLargestContraction(problem);
+    const int64_t phases = CountPhases(problem), halves = largest.zipped ? 2 : 1;
+    for (const VectorUnit& unit : kUnits) {
+      for (const int64_t limit : {0, 64 << 10, -1}) {
+        const Tiling t = MakeTiling(largest, phases, 1, limit, unit);
+        for (int64_t half = 0; half < phases * halves; ++half) {
+          const Contraction c = MakeContraction(problem, 0, half / halves, half % halves == 1);
+          const Lines lines = LinesOf(c, t, unit.lanes);
+          if (!lines.shared) continue;
+          SCOPED_TRACE(testing::Message() << "seed " << seed << " " << unit.name << " " << limit);
+          ExpectLinesFit(c, t, lines);
+          if (HasFatalFailure()) return;
+          ++shared[t.a_by_rows ? 1 : t.o_is_n ? 0 : 2];
+        }
+      }
+    }
+  }
+  for (const int64_t count : shared) EXPECT_GT(count, 500);
 }
 
 // Where row `row` of fprop or dgrad goes, from the strides alone.

@@ -142,9 +142,12 @@ std::string Summary(std::span<const BenchRow> rows, Limits& limits) {
     text += Join(NameOf(key.first), ", ", key.second,
                  key.second == 1 ? " thread: " : " threads: ", group.shares.count(), " problems");
     if (group.refused > 0) text += Join(", ", group.refused, " refused");
-    text += Format(", geomean %.1f%% of peak, worst %.1f%%: ", 100 * group.shares.mean(),
-                   100 * group.shares.worst());
-    text += Join(group.shares.worst_problem(), "\n");
+    if (group.shares.count() > 0) {
+      text += Format(", geomean %.1f%% of peak, worst %.1f%%: ", 100 * group.shares.mean(),
+                     100 * group.shares.worst());
+      text += group.shares.worst_problem();
+    }
+    text += "\n";
     for (const auto& [name, peer] : group.peers) text += ToText(name, peer);
     if (group.disturbed > 0) {
       text += Join("  other programs had the cores during ", group.disturbed,

@@ -65,12 +65,19 @@ int StartableTeam(int team) {
 
 }  // namespace
 
-int ResolveThreads(int asked, const ParallelFor& host) {
+int UsableCores() {
 #if defined(CONVGRAD_OPENMP)
-  const int cores = omp_get_num_procs();
+  return omp_get_num_procs();
+#else
+  return static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+#endif
+}
+
+int ResolveThreads(int asked, const ParallelFor& host) {
+  const int cores = UsableCores();
+#if defined(CONVGRAD_OPENMP)
   const int all = omp_get_max_threads();
 #else
-  const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   const int all = cores;
 #endif
   // A count that no machine of this size can use is not passed on.

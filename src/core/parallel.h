@@ -15,6 +15,9 @@ struct Team {
   ParallelFor host{};
 };
 
+// That this process may run on.
+int UsableCores();
+
 // How many threads `asked` means: 0 is what the machine has (OMP_NUM_THREADS is respected). May
 // start threads of OpenMP to see whether it can, where it is to be used; call it when planning.
 int ResolveThreads(int asked, const ParallelFor& host);

@@ -146,13 +146,13 @@ class Block {
     if (terms > 0) Pack(t_.o_is_n, n_, chunk, b_, t_.nr);
     for (int64_t p = 0, j = n_.begin; p < panels_; ++p, j += t_.nr) {
       b_panels_[p] = b_ + p * t_.nr * terms;
-      if (lines_.shared && !t_.o_is_n) b_panels_[p] = LinesAt(b_, n_.begin, j);
+      if (lines_.shared && !t_.o_is_n) b_panels_[p] = LinesOfPanel(b_, n_.begin, j);
       live_[p] = LiveOf(t_.o_is_n, j, std::min(j + t_.nr, n_.end), chunk, b_panels_[p], t_.nr);
     }
   }
 
   // Where the lines of a panel are whose first pixel is `pixel`; groups begin at `first`.
-  const float* LinesAt(const float* lines, int64_t first, int64_t pixel) const {
+  const float* LinesOfPanel(const float* lines, int64_t first, int64_t pixel) const {
     const int64_t group = (pixel - first) / lines_.group;
     return lines + group * line_floats_ + lines_.PlaceOf(first + group * lines_.group, pixel);
   }
@@ -214,7 +214,7 @@ class Block {
     const float *a = rows.a, *b = b_panels_[p];
     TileTerms terms{chunk.terms(), 1, segments_, line_step_, rows.turn, lines_.gap};
     if (lines_.shared) {
-      terms.terms = chunk.outer.size();
+      terms.length = chunk.outer.size();
       terms.segments = chunk.inner.size();
       if (!t_.o_is_n) terms.turn = turns_[p];
     }
@@ -223,12 +223,12 @@ class Block {
       if (begin > 0 || end < chunk.terms()) {  // a branch: other tiles do not wait for these
         if (lines_.shared) {
           (t_.o_is_n ? b : a) += begin * (t_.o_is_n ? t_.nr : t_.mr);
-          terms.begins += begin / terms.terms;
-          terms.segments = (end - begin) / terms.terms;
+          terms.begins += begin / terms.length;
+          terms.segments = (end - begin) / terms.length;
         } else {
           a += begin * (t_.a_by_rows ? 1 : t_.mr);
           b += begin * t_.nr;
-          terms.terms = end - begin;
+          terms.length = end - begin;
         }
       }
     }

@@ -60,7 +60,7 @@ float* SlotMemory(const Tiling& tiling, void* workspace, int slot) {
 
 // Chunks side by side, `slabs` of them at a time: c = beta * out, c = c + slab for each slab in
 // order, out = c. The order is that of a block alone. Threads wait for each other twice for each
-// batch of slabs.
+// batch of slabs, and once more where rows are stored together.
 void RunSlabs(const Contraction& c, const Tiling& t, const BlockOperands& operands, DataType type,
               const Team& team, void* workspace) {
   const int64_t chunks = MakeChunks(c).count(), floats = t.slab_floats();
@@ -72,7 +72,8 @@ void RunSlabs(const Contraction& c, const Tiling& t, const BlockOperands& operan
     const BlockStep what{kind, chunk, whole + m.begin * t.nb};
     BlockFunctionOf(type)(c, t, operands, m, n, SlotMemory(t, workspace, slot), what);
   };
-  for (int64_t first = 0; first < chunks; first += t.slabs) {
+  int64_t first = 0;
+  do {  // once, too, for an empty sum: what was planned for may be another phase's
     const int64_t count = std::min(t.slabs, chunks - first);
     ForRanges(team, count * parts, 1, [&](int slot, int64_t i, int64_t) {
       const int64_t chunk = i / parts, begin = i % parts * t.part_rows;
@@ -86,9 +87,17 @@ void RunSlabs(const Contraction& c, const Tiling& t, const BlockOperands& operan
         const float* slab = slabs + i * floats;
         for (int64_t e = m.begin * t.nb; e < (panel + 1) * t.mr * t.nb; ++e) sums[e] += slab[e];
       }
-      if (first + count == chunks) step(slot, BlockStep::kStore, m, 0, sums);
+      if (first + count == chunks && !t.stores_last) step(slot, BlockStep::kStore, m, 0, sums);
     });
-  }
+    first += t.slabs;
+  } while (first < chunks);
+  if (!t.stores_last) return;
+  // All taps of a block of channels: they share cache lines of the result.
+  const int64_t most = Tiling::kMostColumns / t.mr * t.mr;
+  const int64_t together = std::min(most, CeilDiv(c.row_block * c.taps(), t.mr) * t.mr);
+  ForRanges(team, CeilDiv(rows, together), 1, [&](int slot, int64_t i, int64_t) {
+    step(slot, BlockStep::kStore, {i * together, std::min((i + 1) * together, rows)}, 0, sums);
+  });
 }
 
 int64_t Copies(const Problem& problem) { return problem.groups * CountPhases(problem); }

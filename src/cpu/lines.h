@@ -22,7 +22,7 @@ struct Lines {
   int64_t pixels = 1;   // of a line
   int64_t group = 1;    // pixels that are packed together
   int64_t classes = 1;  // tap t belongs to class t % classes
-  int64_t least = 0;    // shift of a tap
+  int64_t least = 0;    // the least shift of a tap
   int64_t extra = 0;    // positions beyond the pixels of a line that are read
   int64_t gap = 0;      // extra, in whole vectors of four
   int64_t width = 0;    // positions of a group
@@ -64,6 +64,9 @@ inline Lines MakeLines(const Contraction& c, int64_t width, int64_t panels, int6
   lines.shared = 2 * lines.classes * lines.width <= axis.taps * lines.group;
   return lines;
 }
+
+// A position by rows has half of a chunk's terms at most, a row all of them.
+static_assert(Chunks::kLongest <= kRowPitch && Chunks::kLongest / 2 <= kLinePitch);
 
 // What a block shares. It never needs more memory than panels without sharing: half of the terms at
 // most, for at most twice the pixels.

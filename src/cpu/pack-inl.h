@@ -173,15 +173,15 @@ struct TapRun {
   TapView View(const Contraction& c) const { return ViewThroughTap(c, image, pixel, count, tap); }
 };
 
-// With `lines`, a run has rows of several taps along the last axis; else of one.
+// With `tap_lines`, a run has rows of several taps along the last axis; else of one.
 template <class Run>
-HWY_INLINE void ForEachTapRun(const Contraction& c, Range rows, const Chunk& chunk, bool lines,
+HWY_INLINE void ForEachTapRun(const Contraction& c, Range rows, const Chunk& chunk, bool tap_lines,
                               const Run& run) {
   const int64_t taps2 = c.axes[2].taps;
   for (int64_t done = 0; done < rows.size();) {
     const RowPlace place = PlaceOfRow(c, rows.begin + done);
     const Walk3 tap(place.tap, c.axes[1].taps, taps2);
-    const int64_t more = lines ? (taps2 - 1 - tap.at[2]) * c.channels : 0;
+    const int64_t more = tap_lines ? (taps2 - 1 - tap.at[2]) * c.channels : 0;
     const int64_t width = std::min(rows.size() - done, place.run + more);
     int64_t k0 = 0;
     for (int64_t i = chunk.outer.begin; i < chunk.outer.end; ++i) {
@@ -245,11 +245,11 @@ void PackTaps(const Contraction& c, const T* g, Range rows, const Chunk& chunk,
   // Of few channels, next to each other: those of the taps of a line are one run, as long as the
   // line of the kernel.
   const GatherAxis& axis = c.axes[kAxes - 1];
-  const bool lines = axis.taps > 1 && c.channels <= 8 && c.row_block == c.channels &&
-                     (c.g.channel == 1 || c.channels == 1) && axis.tap_step <= 8 &&
-                     c.g.at[kAxes - 1] * axis.tap_step == c.channels;
-  ForEachTapRun(c, rows, chunk, lines, [&](const TapRun& run) {
-    lines ? PackTapLine(c, g, run, panels) : PackTapPixels(c, g, run, {0, run.count}, panels);
+  const bool tap_lines = axis.taps > 1 && c.channels <= 8 && c.row_block == c.channels &&
+                         (c.g.channel == 1 || c.channels == 1) && axis.tap_step <= 8 &&
+                         c.g.at[kAxes - 1] * axis.tap_step == c.channels;
+  ForEachTapRun(c, rows, chunk, tap_lines, [&](const TapRun& run) {
+    tap_lines ? PackTapLine(c, g, run, panels) : PackTapPixels(c, g, run, {0, run.count}, panels);
   });
 }
 

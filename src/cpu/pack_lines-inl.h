@@ -25,13 +25,15 @@ HWY_NOINLINE void TurnLine(const T* from, const TapView& view, int64_t count, in
                            float* to, int64_t width) {
   const T* const zeros = reinterpret_cast<const T*>(kZeros);
   const T* sources[4];
-  from -= view.begin * view.stride;
-  for (int64_t i = 0; i < count; i += 4, from += 4 * view.stride, to += 4) {
+  for (int64_t i = 0; i < count; i += 4, to += 4) {
     const int64_t rows = std::min<int64_t>(4, count - i);
-    for (int64_t j = 0; j < rows; ++j) sources[j] = from + j * view.stride;
-    if (i < view.begin || i + rows > view.end) {
+    if (i >= view.begin && i + rows <= view.end) {
+      const T* source = from + (i - view.begin) * view.stride;
+      for (int64_t j = 0; j < rows; ++j) sources[j] = source + j * view.stride;
+    } else {
       for (int64_t j = 0; j < rows; ++j) {
-        if (i + j < view.begin || i + j >= view.end) sources[j] = zeros;
+        const bool inside = i + j >= view.begin && i + j < view.end;
+        sources[j] = inside ? from + (i + j - view.begin) * view.stride : zeros;
       }
     }
     TurnRows(sources, rows, depth, to, width);

@@ -45,9 +45,7 @@ struct LinesAt {
         begins(terms.begins),
         step(kPitch == 1 ? terms.step : 1),
         turn(terms.turn),
-        gap(terms.gap * kPitch) {
-    Leap(0);
-  }
+        gap(terms.gap * kPitch) {}
   HWY_INLINE void Next() {
 #pragma GCC unroll 6
     for (int i = 0; i < kCount; ++i) at[i] += step;
@@ -99,8 +97,10 @@ HWY_INLINE void MultiplyFrom(V (&a)[kRows / 4], V (&b)[kVectors], A next_a, B ne
 
 template <class A, class B, int kRows, int kVectors>
 HWY_INLINE void MultiplyPanels(A a, B b, const TileTerms& terms, V (&sums)[kRows][kVectors]) {
-  const int64_t length = terms.terms, count = terms.segments * length;
+  const int64_t length = terms.length, count = terms.segments * length;
   if (count == 0) return;
+  a.Leap(0);
+  b.Leap(0);
   V a_row[kRows / 4], b_row[kVectors];
 #pragma GCC unroll 4
   for (int i = 0; i < kRows / 4; ++i) a_row[i] = hn::LoadU(D(), a.Vector(i));
@@ -144,7 +144,7 @@ HWY_INLINE void MultiplyPanels(A a, B b, const TileTerms& terms, V (&sums)[kRows
     a.Leap(segment);
     b.Leap(segment);
 #pragma GCC unroll 4
-    for (int64_t k = 0; k < terms.terms; ++k, a.Next(), b.Next()) {
+    for (int64_t k = 0; k < terms.length; ++k, a.Next(), b.Next()) {
       V b_row[kVectors];
 #pragma GCC unroll 8
       for (int j = 0; j < kVectors; ++j) {

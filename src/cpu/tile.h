@@ -32,11 +32,11 @@ enum class TileSource {
   kBLines,
 };
 
-// The terms of a tile: segments of as many each. Those of a panel follow each other; those of lines
-// are `step` floats apart, and a segment begins anywhere. Vectors of four (a) or of the CPU's
+// The terms of a tile, in segments of the same length. Those of a panel follow each other; those of
+// lines are `step` floats apart, and a segment begins anywhere. Vectors of four (a) or of the CPU's
 // length (b) from `turn` on are `gap` positions further.
 struct TileTerms {
-  int64_t terms;
+  int64_t length;  // of a segment
   int64_t segments;
   const int64_t* begins;
   int64_t step, turn, gap;

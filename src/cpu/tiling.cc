@@ -150,12 +150,17 @@ bool SplitSum(Tiling& t, int64_t m, int64_t n, int threads, const Chunks& chunks
   const double blocks = static_cast<double>(CeilDiv(m, t.mb) * CeilDiv(n, t.nb));
   double least = 0.95 * std::ceil(blocks / threads) * CyclesOf(rates, t.mb, t.nb) * terms *
                  static_cast<double>(count);
-  for (int64_t parts = 1; parts <= threads; ++parts) {
+  split.slots = threads;
+  split.slot_floats = Tiling::kAlign + split.a_floats() + split.kc * split.nb;
+  Tiling best;
+  for (int64_t parts = 1; parts <= std::min<int64_t>(threads, CeilDiv(m, t.mr)); ++parts) {
     const int64_t rows = EvenBlock(m, parts, t.mr);
-    if (rows > Tiling::kMostColumns || CeilDiv(m, rows) != parts) continue;
+    if (CeilDiv(m, rows) != parts) continue;
     // Two rounds of all threads, which stay in L2, or all at once.
     for (const int64_t slabs : {std::min(count, 2 * int64_t{threads} / parts), count}) {
-      if (slabs < 2 || slabs > most) continue;
+      split.slabs = slabs;
+      split.part_rows = rows;
+      if (slabs < 2 || slabs > most || (limit >= 0 && split.workspace_bytes() > limit)) continue;
       // Cycles for each sum that is written to a slab and added.
       const bool near = (slabs + 1) * split.slab_floats() <= threads * l2_floats / 8;
       const double add = near ? 0.75 : 3, batches = static_cast<double>(CeilDiv(count, slabs));
@@ -164,15 +169,11 @@ bool SplitSum(Tiling& t, int64_t m, int64_t n, int threads, const Chunks& chunks
       const double time = batches * tasks * task + (batches - 1) * round;
       if (time >= least) continue;
       least = time;
-      split.slabs = slabs;
-      split.part_rows = rows;
+      best = split;
     }
   }
-  if (split.slabs == 0) return false;
-  split.slots = threads;
-  split.slot_floats = Tiling::kAlign + split.a_floats() + split.kc * split.nb;
-  if (limit >= 0 && split.workspace_bytes() > limit) return false;
-  t = split;
+  if (best.slabs == 0) return false;
+  t = best;
   return true;
 }
 

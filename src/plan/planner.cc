@@ -91,6 +91,7 @@ Result<KernelPlan> MakeKernelPlan(const Problem& problem, const PlanRequest& req
 
 std::string ExplainKernelPlan(const KernelPlan& plan) {
   const Problem& p = plan.problem;
+  const int running = std::min(plan.team.threads, UsableCores());  // at a time
   std::string text;
   const auto line = [&text](std::string_view key, std::string_view value) {
     text += Join(key, std::string(12 - std::min<size_t>(key.size(), 11), ' '), value, "\n");
@@ -100,7 +101,7 @@ std::string ExplainKernelPlan(const KernelPlan& plan) {
                     " if each operand is touched once"));
   for (const KernelRow& row : KernelTable()) {
     const std::string reason = row.refusal(p);
-    const std::string cost = Milliseconds(row.cost(p, plan.team.threads));
+    const std::string cost = Milliseconds(row.cost(p, running));
     std::string verdict = "refuses: " + reason;
     if (reason.empty()) verdict = Join("can run it, expected ", cost);
     if (reason.empty() && row.only_by_name) verdict += ", only when asked for by name";
@@ -117,7 +118,7 @@ std::string ExplainKernelPlan(const KernelPlan& plan) {
   line("workspace", Join(plan.workspace_bytes, " bytes",
                          plan.workspace_limit < 0 ? std::string(", no limit")
                                                   : Join(" of at most ", plan.workspace_limit)));
-  const double seconds = plan.kernel->cost(p, plan.team.threads);
+  const double seconds = plan.kernel->cost(p, running);
   line("expected", Join(Milliseconds(seconds), seconds > 0 ? ", " : "",
                         seconds > 0 ? Scaled(2 * CountMultiplyAdds(p) / seconds, "FLOP/s") : ""));
   return text;
