@@ -284,6 +284,18 @@ TEST(Plan, ExplainsItself) {
   EXPECT_EQ(plan->flops(), 2.0 * 2 * 4 * 8 * 25 * 22);
 }
 
+// Channels first, lines of 48 pixels: whole vectors of every instruction set.
+TEST(Plan, ExplainsWhatItShares) {
+  const Operation op{OpKind::kConvolution, Window({1, 1}, {1, 1})};
+  const std::vector<TensorDesc> inputs = {{DataType::kF32, {1, 16, 48, 48}, {}, {}},
+                                          {DataType::kF32, {64, 16, 3, 3}, {}, {}}};
+  const std::vector<TensorDesc> outputs = {{DataType::kF32, {1, 64, 48, 48}, {}, {}}};
+  Result<Plan> plan = Plan::Make(op, inputs, outputs, {.threads = 1});
+  ASSERT_TRUE(plan.ok()) << plan.status().message();
+  EXPECT_NE(plan->Explain().find("a line is packed once for its 3 taps"), std::string::npos)
+      << plan->Explain();
+}
+
 TEST(Plan, OutlivesWhatItWasMadeFrom) {
   std::vector<Plan> plans;
   {

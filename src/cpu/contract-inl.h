@@ -161,7 +161,7 @@ class Block {
   void StartLines(const Chunk& chunk) {
     const GatherAxis& axis = c_.axes[kAxes - 1];
     const int64_t depth = chunk.outer.size(), class_terms = lines_.classes * depth;
-    const int64_t terms = c_.taps() / axis.taps * class_terms;
+    const int64_t terms = TermsOfLines(c_, lines_, depth);
     line_floats_ = terms * lines_.width;
     int64_t* begin = segments_;
     for (int64_t k0 = 0; k0 < terms; k0 += class_terms) {

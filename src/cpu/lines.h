@@ -40,6 +40,11 @@ inline int64_t ShiftOfTap(const GatherAxis& axis, int64_t tap) {
   return FloorDiv(tap * axis.tap_step, axis.pixel_step);
 }
 
+// Of a group, with so many channels.
+inline int64_t TermsOfLines(const Contraction& c, const Lines& lines, int64_t channels) {
+  return c.axes[0].taps * c.axes[1].taps * lines.classes * channels;
+}
+
 // For panels of `width` pixels, `panels` in a group, that are read by vectors of `unit`: a panel
 // must not have part of more than two lines, a vector of more than one.
 inline Lines MakeLines(const Contraction& c, int64_t width, int64_t panels, int64_t unit) {

@@ -65,7 +65,7 @@ template <class Line>
 HWY_INLINE void ForEachLine(const Contraction& c, const Lines& lines, Range pixels, int64_t depth,
                             const Line& line) {
   const GatherAxis& axis = c.axes[kAxes - 1];
-  const int64_t taps1 = c.axes[1].taps, terms = c.axes[0].taps * taps1 * lines.classes * depth;
+  const int64_t taps1 = c.axes[1].taps, terms = TermsOfLines(c, lines, depth);
   int64_t at = 0;
   ForEachPixelRun(c, pixels, [&](int64_t image, const Walk3& first, int64_t, int64_t count) {
     Walk3 tap(0, taps1, axis.taps);
@@ -84,8 +84,7 @@ HWY_INLINE void ForEachLine(const Contraction& c, const Lines& lines, Range pixe
 template <class T>
 void PackLines(const Contraction& c, const Lines& lines, const T* g, Range pixels,
                const Chunk& chunk, float* to) {
-  const int64_t depth = chunk.outer.size();
-  const int64_t terms = c.axes[0].taps * c.axes[1].taps * lines.classes * depth;
+  const int64_t depth = chunk.outer.size(), terms = TermsOfLines(c, lines, depth);
   for (int64_t p = pixels.begin; p < pixels.end; p += lines.group, to += terms * lines.width) {
     const Range some{p, std::min(p + lines.group, pixels.end)};
     const Panels group{to, lines.width, terms};

@@ -136,8 +136,9 @@ void ChooseBlocks(Tiling& t, int64_t m, int64_t n, const Budget& budget) {
 bool SplitSum(Tiling& t, int64_t m, int64_t n, int threads, const Chunks& chunks, int64_t limit,
               const Rates& rates, int64_t l2_floats) {
   constexpr int64_t kMostShared = 4 << 20;
-  // Cycles to start all threads twice and to wait for the last. The more there are, the surer one
-  // of them is late: measured, 1 us with 2 and 500 us with 16 on a machine that others use.
+  // Cycles to start all threads twice and to wait for the last: the more there are, the surer one
+  // of them is late. Fitted to what was faster: with 2 threads many rounds whose slabs stay in L2,
+  // with 16, on a machine that others use, one round (half a millisecond for each more).
   const double round = 400.0 * threads * threads * threads;
   if (m > kMostShared || n > Tiling::kMostColumns || chunks.chained) return false;
   Tiling split = t;
