@@ -300,16 +300,14 @@ class Block {
   void StoreBlock(const float* c) {
     const int64_t tile_floats = int64_t{t_.mr} * t_.nr;
     FillEdge(m_, !t_.o_is_n, m_edge_);
-    if constexpr (sizeof(T) == sizeof(float)) {
-      if (c_.sum_pixels && t_.o_is_n && c_.w.at[kAxes - 1] == 1 && c_.taps() >= 4) {
-        KernelRows rows;
-        FillKernelRows(c_, m_, m_edge_.offsets, t_.mr, t_.nr, panels_ * tile_floats, rows);
-        for (int64_t p = 0, j = 0; p < panels_; ++p, j += t_.nr) {
-          StoreKernels(rows, m_edge_.offsets, c + p * tile_floats, n_edge_.offsets + j,
-                       std::min<int64_t>(t_.nr, n_.size() - j), static_cast<float*>(operands_.out));
-        }
-        return;
+    if (c_.sum_pixels && t_.o_is_n && c_.w.at[kAxes - 1] == 1 && c_.taps() >= 4) {
+      KernelRows rows;
+      FillKernelRows(c_, m_, m_edge_.offsets, t_.mr, t_.nr, panels_ * tile_floats, rows);
+      for (int64_t p = 0, j = 0; p < panels_; ++p, j += t_.nr) {
+        StoreKernels(rows, m_edge_.offsets, c + p * tile_floats, n_edge_.offsets + j,
+                     std::min<int64_t>(t_.nr, n_.size() - j), static_cast<T*>(operands_.out));
       }
+      return;
     }
     for (int64_t p = 0; p < panels_; ++p) {
       const float* tile = c + p * tile_floats;

@@ -83,19 +83,6 @@ struct TapRect {
   int64_t taps = 0;
 };
 
-template <class T>
-void PackTapRect(const T* source, const TapRect& rect, const Panels& panels) {
-  for (int64_t r = 0; r < rect.rows; ++r) {
-    float* to = panels.At(0, r);
-    for (int64_t c = 0; c < rect.channels; ++c) {
-      for (int64_t t = 0; t < rect.taps; ++t) {
-        to[(t * rect.channels + c) * panels.width] =
-            Widen(LoadAt<T>(source, r * rect.row_stride + c * rect.channel_stride + t));
-      }
-    }
-  }
-}
-
 // panels[t * channels + c, r] = source[r * row_stride + c * channel_stride + offsets[t]]: the taps
 // of one stride phase, of kernels whose taps are next to each other. A kernel is a cache line or
 // so; tap by tap over all kernels it would be fetched again for each.
@@ -117,6 +104,20 @@ void PackScatteredTaps(const T* source, const TapRect& rect, const int64_t* offs
   }
 }
 
+#if HWY_TARGET == HWY_SCALAR
+template <class T>
+void PackTapRect(const T* source, const TapRect& rect, const Panels& panels) {
+  for (int64_t r = 0; r < rect.rows; ++r) {
+    float* to = panels.At(0, r);
+    for (int64_t c = 0; c < rect.channels; ++c) {
+      for (int64_t t = 0; t < rect.taps; ++t) {
+        to[(t * rect.channels + c) * panels.width] =
+            Widen(LoadAt<T>(source, r * rect.row_stride + c * rect.channel_stride + t));
+      }
+    }
+  }
+}
+
 template <class T>
 void PackRect(const T* source, const Rect& rect, const Panels& panels, int64_t k0, int64_t r0) {
   ForEachPiece(panels, k0, r0, rect.rows, [&](int64_t r, int64_t count, float* to) {
@@ -133,27 +134,33 @@ void TurnRows(const T* const* sources, int64_t rows, int64_t depth, float* to, i
   }
 }
 
-#if HWY_TARGET != HWY_SCALAR
+#else
 // 128-bit vectors: packing is bound by loads and stores of short runs, not by their width.
 using D4 = hn::FixedTag<float, 4>;
 using V4 = hn::Vec<D4>;
 
 // Elements 0, s, 2s and 3s from `at`, for a stride s of 1 or 2; with 2, one more is read.
-template <int kStride>
-HWY_INLINE V4 LoadFour(const float* at) {
+template <int kStride, class T>
+HWY_INLINE V4 LoadFour(const T* at) {
   const D4 d;
-  if constexpr (kStride == 1) return LoadBytes(d, at);
-  return hn::ConcatEven(d, LoadBytes(d, at + 4), LoadBytes(d, at));
+  if constexpr (kStride == 1) {
+    return LoadBytes(d, at);
+  } else if constexpr (sizeof(T) == sizeof(float)) {
+    return hn::ConcatEven(d, LoadBytes(d, at + 4), LoadBytes(d, at));
+  } else {
+    const auto pairs = LoadBits(hn::Rebind<uint32_t, D4>(), at);
+    return WidenBits(d, hn::TruncateTo(hn::Rebind<uint16_t, D4>(), pairs), T());
+  }
 }
 
 // Rows that are next to each other into whole panels, kVectors vectors wide each: whole cache lines
 // are read where the rows go to several panels.
-template <int kVectors, class Tag>
-HWY_INLINE void CopyWholePanels(Tag d, const float* source, const Rect& rect, float* first,
+template <int kVectors, class Tag, class T>
+HWY_INLINE void CopyWholePanels(Tag d, const T* source, const Rect& rect, float* first,
                                 int64_t panel_floats) {
   constexpr int kStep = static_cast<int>(hn::MaxLanes(Tag()));
   for (int64_t k = 0; k < rect.depth; ++k, source += rect.k_stride, first += kStep * kVectors) {
-    const float* from = source;
+    const T* from = source;
     float* to = first;
     for (int64_t r = 0; r < rect.rows; r += kStep * kVectors) {
 #pragma GCC unroll 6
@@ -167,8 +174,9 @@ HWY_INLINE void CopyWholePanels(Tag d, const float* source, const Rect& rect, fl
 }
 
 // Of the widths that tiles have; false for others.
-inline bool CopyPanels(const float* source, const Rect& rect, float* first, int64_t width,
-                       int64_t panel_floats) {
+template <class T>
+bool CopyPanels(const T* source, const Rect& rect, float* first, int64_t width,
+                int64_t panel_floats) {
   const D whole;
   const D4 four;
   if (width == 2 * kLanes)
@@ -189,9 +197,8 @@ inline bool CopyPanels(const float* source, const Rect& rect, float* first, int6
 }
 
 // A part of one panel; the rows are one or two elements apart. With `last`, nothing follows them.
-template <int kStride>
-HWY_INLINE void CopyPiece(const float* from, const Rect& rect, bool last, float* to,
-                          int64_t width) {
+template <int kStride, class T>
+HWY_INLINE void CopyPiece(const T* from, const Rect& rect, bool last, float* to, int64_t width) {
   const D whole;
   const D4 four;
   const int64_t count = rect.rows, vectors = kStride == 1 || !last ? count : count - 1;
@@ -209,19 +216,19 @@ HWY_INLINE void CopyPiece(const float* from, const Rect& rect, bool last, float*
       hn::StoreU(LoadBytes(four, from + count - 4), four, to + count - 4);
       continue;
     }
-    for (; i < count; ++i) to[i] = LoadAt<float>(from, i * kStride);
+    for (; i < count; ++i) to[i] = Widen(LoadAt<T>(from, i * kStride));
   }
 }
 
 // Rows are one or two elements apart: one copy per k. What is left of a panel first, then whole
 // panels.
-template <int kStride>
-void CopyRows(const float* source, const Rect& rect, const Panels& panels, int64_t k0, int64_t r0) {
+template <int kStride, class T>
+void CopyRows(const T* source, const Rect& rect, const Panels& panels, int64_t k0, int64_t r0) {
   const int64_t width = panels.width;
   for (int64_t r = 0; r < rect.rows;) {
     const int64_t free = width - (r0 + r) % width, rest = rect.rows - r;
     int64_t count = std::min(free, rest);
-    const float* from = source + r * kStride;
+    const T* from = source + r * kStride;
     float* to = panels.At(k0, r0 + r);
     if (kStride == 1 && free == width && rest >= width) {
       count = rest - rest % width;
@@ -258,9 +265,9 @@ HWY_INLINE FourRows Turn(V4 a0, V4 a1, V4 a2, V4 a3) {
 
 // Four rows whose k are one or two elements apart: four by four at a time, turned in registers.
 // `width` floats from one k to the next.
-template <int kStride = 1>
-HWY_INLINE void TurnFourRows(const float* s0, const float* s1, const float* s2, const float* s3,
-                             int64_t depth, float* HWY_RESTRICT to, int64_t width) {
+template <int kStride = 1, class T>
+HWY_INLINE void TurnFourRows(const T* s0, const T* s1, const T* s2, const T* s3, int64_t depth,
+                             float* HWY_RESTRICT to, int64_t width) {
   const D4 d;
   int64_t k = 0;
   // With a stride of 2 the last vector would read one beyond the last element.
@@ -275,28 +282,27 @@ HWY_INLINE void TurnFourRows(const float* s0, const float* s1, const float* s2, 
     hn::StoreU(turned.k3, d, to + 3 * width);
   }
   for (; k < depth; ++k, to += width) {
-    to[0] = LoadAt<float>(s0, k * kStride);
-    to[1] = LoadAt<float>(s1, k * kStride);
-    to[2] = LoadAt<float>(s2, k * kStride);
-    to[3] = LoadAt<float>(s3, k * kStride);
+    to[0] = Widen(LoadAt<T>(s0, k * kStride));
+    to[1] = Widen(LoadAt<T>(s1, k * kStride));
+    to[2] = Widen(LoadAt<T>(s2, k * kStride));
+    to[3] = Widen(LoadAt<T>(s3, k * kStride));
   }
 }
 
-template <>
-inline void TurnRows<float>(const float* const* sources, int64_t rows, int64_t depth, float* to,
-                            int64_t width) {
+template <class T>
+void TurnRows(const T* const* sources, int64_t rows, int64_t depth, float* to, int64_t width) {
   int64_t r = 0;
   for (; r + 4 <= rows; r += 4) {
     TurnFourRows(sources[r], sources[r + 1], sources[r + 2], sources[r + 3], depth, to + r, width);
   }
   for (; r < rows; ++r) {
-    for (int64_t k = 0; k < depth; ++k) to[k * width + r] = LoadAt<float>(sources[r], k);
+    for (int64_t k = 0; k < depth; ++k) to[k * width + r] = Widen(LoadAt<T>(sources[r], k));
   }
 }
 
 // Four rows whose channels and taps are one contiguous run.
-inline void TurnFourKernels(const float* source, int64_t step, const TapRect& rect, float* to,
-                            int64_t width) {
+template <class T>
+void TurnFourKernels(const T* source, int64_t step, const TapRect& rect, float* to, int64_t width) {
   const D4 d;
   const int64_t run = rect.channels * rect.taps, tap_floats = rect.channels * width;
   int64_t tap = 0;
@@ -313,7 +319,7 @@ inline void TurnFourKernels(const float* source, int64_t step, const TapRect& re
   };
   int64_t e = 0;
   for (; e + 4 <= run; e += 4) {
-    const float* from = source + e;
+    const T* from = source + e;
     const FourRows turned = Turn(LoadBytes(d, from), LoadBytes(d, from + step),
                                  LoadBytes(d, from + 2 * step), LoadBytes(d, from + 3 * step));
     hn::StoreU(turned.k0, d, next());
@@ -323,7 +329,7 @@ inline void TurnFourKernels(const float* source, int64_t step, const TapRect& re
   }
   for (; e < run; ++e) {
     float* const here = next();
-    for (int r = 0; r < 4; ++r) here[r] = LoadAt<float>(source, r * step + e);
+    for (int r = 0; r < 4; ++r) here[r] = Widen(LoadAt<T>(source, r * step + e));
   }
 }
 
@@ -341,49 +347,50 @@ HWY_INLINE void TurnFourRuns(const float* source, int64_t taps, float* to, int64
   hn::StoreU(v1, d, to + tap_floats);
 }
 
-template <>
-inline void PackTapRect<float>(const float* source, const TapRect& rect, const Panels& panels) {
+template <class T>
+void PackTapRect(const T* source, const TapRect& rect, const Panels& panels) {
   const int64_t width = panels.width, step = rect.row_stride, taps = rect.taps;
-  const bool aligned = reinterpret_cast<uintptr_t>(source) % alignof(float) == 0;
+  [[maybe_unused]] const bool aligned = reinterpret_cast<uintptr_t>(source) % alignof(float) == 0;
   float* panel = panels.first;
   for (int64_t p = 0; p < rect.rows; p += width, panel += panels.terms * width) {
     const int64_t count = std::min(width, rect.rows - p);
     int64_t r = 0;
     for (; r + 4 <= count; r += 4) {
-      const float* from = source + (p + r) * step;
+      const T* from = source + (p + r) * step;
       if (rect.channel_stride == taps) {
         TurnFourKernels(from, step, rect, panel + r, width);
         continue;
       }
       for (int64_t c = 0; c < rect.channels; ++c, from += rect.channel_stride) {
         float* to = panel + c * width + r;
-        if (step == taps && (taps == 2 || taps == 3) && aligned) {
-          TurnFourRuns(from, taps, to, rect.channels * width);
-        } else {
-          TurnFourRows(from, from + step, from + 2 * step, from + 3 * step, taps, to,
-                       rect.channels * width);
+        if constexpr (sizeof(T) == sizeof(float)) {
+          if (step == taps && (taps == 2 || taps == 3) && aligned) {
+            TurnFourRuns(from, taps, to, rect.channels * width);
+            continue;
+          }
         }
+        TurnFourRows(from, from + step, from + 2 * step, from + 3 * step, taps, to,
+                     rect.channels * width);
       }
     }
     for (; r < count; ++r) {
-      const float* from = source + (p + r) * step;
+      const T* from = source + (p + r) * step;
       for (int64_t c = 0; c < rect.channels; ++c) {
         for (int64_t t = 0; t < taps; ++t) {
           panel[(t * rect.channels + c) * width + r] =
-              LoadAt<float>(from, c * rect.channel_stride + t);
+              Widen(LoadAt<T>(from, c * rect.channel_stride + t));
         }
       }
     }
   }
 }
 
-template <>
-inline void PackRect<float>(const float* source, const Rect& rect, const Panels& panels, int64_t k0,
-                            int64_t r0) {
+template <class T>
+void PackRect(const T* source, const Rect& rect, const Panels& panels, int64_t k0, int64_t r0) {
   if (rect.row_stride == 1) return CopyRows<1>(source, rect, panels, k0, r0);
   if (rect.row_stride == 2) return CopyRows<2>(source, rect, panels, k0, r0);
   ForEachPiece(panels, k0, r0, rect.rows, [&](int64_t r, int64_t count, float* to) {
-    const float* from = source + r * rect.row_stride;
+    const T* from = source + r * rect.row_stride;
     const int64_t step = rect.row_stride, width = panels.width;
     if (rect.k_stride == 1 || rect.k_stride == 2) {
       for (; count >= 4; count -= 4, from += 4 * step, to += 4) {
@@ -396,7 +403,7 @@ inline void PackRect<float>(const float* source, const Rect& rect, const Panels&
     GatherPiece(from, rect, count, to, width);
   });
 }
-#endif  // HWY_TARGET != HWY_SCALAR
+#endif  // HWY_TARGET == HWY_SCALAR
 
 }  // namespace HWY_NAMESPACE
 }  // namespace convgrad

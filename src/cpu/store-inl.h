@@ -186,12 +186,13 @@ inline void FillKernelRows(const Contraction& c, Range m, const int64_t* offsets
 }
 
 // Columns of one panel of c.
-inline void StoreKernels(const KernelRows& rows, const int64_t* row_offsets, const float* c,
-                         const int64_t* column_offsets, int64_t columns, float* out) {
+template <class T>
+void StoreKernels(const KernelRows& rows, const int64_t* row_offsets, const float* c,
+                  const int64_t* column_offsets, int64_t columns, T* out) {
   for (int64_t r = 0; r < rows.count; ++r) {
     const int64_t step = rows.channels[r];
     if (step < 0) continue;
-    float* const to = out + row_offsets[r];
+    T* const to = out + row_offsets[r];
     int64_t j = 0;
 #if HWY_TARGET != HWY_SCALAR
     const D4 d;
@@ -207,7 +208,7 @@ inline void StoreKernels(const KernelRows& rows, const int64_t* row_offsets, con
 #endif
     for (int64_t t = 0; t < (step > 0 ? 4 : 1); ++t) {
       const float* from = c + rows.at[r + t * step];
-      for (int64_t i = j; i < columns; ++i) StoreAt(to, column_offsets[i] + t, from[i]);
+      for (int64_t i = j; i < columns; ++i) StoreAt(to, column_offsets[i] + t, Narrow<T>(from[i]));
     }
   }
 }
@@ -231,29 +232,27 @@ void StoreZipped(const ZippedRows& rows, const float* even, const float* odd, in
   for (int64_t r = 0; r < rows.count;) {
     const int64_t* const to = rows.offsets + r;
 #if HWY_TARGET != HWY_SCALAR
-    if constexpr (sizeof(T) == sizeof(float)) {
-      if (columns == 4 && r + 4 <= rows.count && to[1] == to[0] + 2 && to[2] == to[0] + 4 &&
-          to[3] == to[0] + 6) {
-        const D4 d;
-        const int64_t at[4] = {rows.At(r), rows.At(r + 1), rows.At(r + 2), rows.At(r + 3)};
-        const V4 add = bias == nullptr ? hn::Zero(d) : hn::LoadU(d, bias);
-        const auto load = [&](const float* c, int i) {
-          return hn::Add(hn::LoadU(d, c + at[i]), add);
-        };
-        const FourRows x = Turn(load(even, 0), load(even, 1), load(even, 2), load(even, 3));
-        const FourRows y = Turn(load(odd, 0), load(odd, 1), load(odd, 2), load(odd, 3));
-        const auto store = [&](int i, V4 a, V4 b) {
-          float* const at_column = out + to[0] + column_offsets[i];
-          StoreBytes(hn::InterleaveLower(d, a, b), d, at_column);
-          StoreBytes(hn::InterleaveUpper(d, a, b), d, at_column + 4);
-        };
-        store(0, x.k0, y.k0);
-        store(1, x.k1, y.k1);
-        store(2, x.k2, y.k2);
-        store(3, x.k3, y.k3);
-        r += 4;
-        continue;
-      }
+    if (columns == 4 && r + 4 <= rows.count && to[1] == to[0] + 2 && to[2] == to[0] + 4 &&
+        to[3] == to[0] + 6) {
+      const D4 d;
+      const int64_t at[4] = {rows.At(r), rows.At(r + 1), rows.At(r + 2), rows.At(r + 3)};
+      const V4 add = bias == nullptr ? hn::Zero(d) : hn::LoadU(d, bias);
+      const auto load = [&](const float* c, int i) {
+        return hn::Add(hn::LoadU(d, c + at[i]), add);
+      };
+      const FourRows x = Turn(load(even, 0), load(even, 1), load(even, 2), load(even, 3));
+      const FourRows y = Turn(load(odd, 0), load(odd, 1), load(odd, 2), load(odd, 3));
+      const auto store = [&](int i, V4 a, V4 b) {
+        T* const at_column = out + to[0] + column_offsets[i];
+        StoreBytes(hn::InterleaveLower(d, a, b), d, at_column);
+        StoreBytes(hn::InterleaveUpper(d, a, b), d, at_column + 4);
+      };
+      store(0, x.k0, y.k0);
+      store(1, x.k1, y.k1);
+      store(2, x.k2, y.k2);
+      store(3, x.k3, y.k3);
+      r += 4;
+      continue;
     }
 #endif
     const int64_t at = rows.At(r);
@@ -277,15 +276,13 @@ void StoreTile(const TileEdges& at, const float* tile, int64_t width, T* out) {
   for (int64_t r = 0; r < at.rows; ++r) {
     const float* from = tile + r * width;
     int64_t j = 0;
-    if constexpr (sizeof(T) == sizeof(float)) {
-      const D d;
-      const int64_t vectors = at.column_step == 1 ? at.columns - at.columns % kLanes : 0;
-      for (float* to = out + at.offset(r, 0); j < vectors; j += kLanes) {
-        V value = hn::LoadU(d, from + j);
-        if (at.row_bias != nullptr) value = hn::Add(value, hn::Set(d, at.row_bias[r]));
-        if (at.column_bias != nullptr) value = hn::Add(value, hn::LoadU(d, at.column_bias + j));
-        StoreBytes(value, d, to + j);
-      }
+    const D d;
+    const int64_t vectors = at.column_step == 1 ? at.columns - at.columns % kLanes : 0;
+    for (T* to = out + at.offset(r, 0); j < vectors; j += kLanes) {
+      V value = hn::LoadU(d, from + j);
+      if (at.row_bias != nullptr) value = hn::Add(value, hn::Set(d, at.row_bias[r]));
+      if (at.column_bias != nullptr) value = hn::Add(value, hn::LoadU(d, at.column_bias + j));
+      StoreBytes(value, d, to + j);
     }
     if (at.column_step != 0 && at.row_bias == nullptr && at.column_bias == nullptr) {
       T* to = out + at.offset(r, 0);

@@ -57,6 +57,7 @@ inline bool AllFinite(const float* floats, int64_t count) {
   return rest == 0 && hn::AllTrue(d, hn::Eq(sum, hn::Zero(d)));
 }
 
+// Lanes of f32 from elements next to each other, widened.
 template <class Tag>
 HWY_INLINE hn::Vec<Tag> LoadBytes(Tag d, const float* from) {
 #if HWY_TARGET == HWY_SCALAR
@@ -67,6 +68,35 @@ HWY_INLINE hn::Vec<Tag> LoadBytes(Tag d, const float* from) {
 #endif
 }
 
+#if HWY_TARGET != HWY_SCALAR
+// 16-bit elements as bits.
+template <class Tag, class T>
+HWY_INLINE hn::Vec<Tag> LoadBits(Tag d, const T* from) {
+  static_assert(sizeof(T) == sizeof(uint16_t));
+  const hn::Repartition<uint8_t, Tag> bytes;
+  return hn::BitCast(d, hn::LoadU(bytes, reinterpret_cast<const uint8_t*>(from)));
+}
+
+template <class Tag, class Bits>
+HWY_INLINE hn::Vec<Tag> WidenBits(Tag d, Bits bits, BF16) {
+  const hn::RebindToUnsigned<Tag> wide;
+  return hn::BitCast(d, hn::ShiftLeft<16>(hn::PromoteTo(wide, bits)));
+}
+template <class Tag, class Bits>
+HWY_INLINE hn::Vec<Tag> WidenBits(Tag d, Bits bits, F16) {
+  return hn::PromoteTo(d, hn::BitCast(hn::Rebind<hwy::float16_t, Tag>(), bits));
+}
+#endif
+
+template <class Tag, class T>
+HWY_INLINE hn::Vec<Tag> LoadBytes(Tag d, const T* from) {
+#if HWY_TARGET == HWY_SCALAR
+  return hn::Set(d, Widen(LoadAt<T>(from, 0)));
+#else
+  return WidenBits(d, LoadBits(hn::Rebind<uint16_t, Tag>(), from), T());
+#endif
+}
+
 template <class Tag>
 HWY_INLINE void StoreBytes(hn::Vec<Tag> value, Tag, float* to) {
 #if HWY_TARGET == HWY_SCALAR
@@ -74,6 +104,38 @@ HWY_INLINE void StoreBytes(hn::Vec<Tag> value, Tag, float* to) {
 #else
   const hn::Repartition<uint8_t, Tag> bytes;
   hn::StoreU(hn::BitCast(bytes, value), bytes, reinterpret_cast<uint8_t*>(to));
+#endif
+}
+
+#if HWY_TARGET != HWY_SCALAR
+// Rounded once, to nearest even, as Narrow() does.
+template <class Tag>
+HWY_INLINE hn::Vec<hn::Rebind<uint16_t, Tag>> NarrowBits(Tag d, hn::Vec<Tag> value, BF16) {
+  const hn::RebindToUnsigned<Tag> wide;
+  const auto bits = hn::BitCast(wide, value), one = hn::Set(wide, 1);
+  const auto odd = hn::And(hn::ShiftRight<16>(bits), one);
+  const auto rounded = hn::Add(bits, hn::Add(odd, hn::Set(wide, 0x7fff)));
+  const auto quiet = hn::Or(bits, hn::Set(wide, 0x400000));
+  const auto kept = hn::IfThenElse(hn::RebindMask(wide, hn::IsNaN(value)), quiet, rounded);
+  (void)d;
+  return hn::TruncateTo(hn::Rebind<uint16_t, Tag>(), hn::ShiftRight<16>(kept));
+}
+template <class Tag>
+HWY_INLINE hn::Vec<hn::Rebind<uint16_t, Tag>> NarrowBits(Tag, hn::Vec<Tag> value, F16) {
+  const hn::Rebind<uint16_t, Tag> bits;
+  return hn::BitCast(bits, hn::DemoteTo(hn::Rebind<hwy::float16_t, Tag>(), value));
+}
+#endif
+
+template <class Tag, class T>
+HWY_INLINE void StoreBytes(hn::Vec<Tag> value, Tag d, T* to) {
+#if HWY_TARGET == HWY_SCALAR
+  (void)d;
+  StoreAt(to, 0, Narrow<T>(value.raw));
+#else
+  const hn::Rebind<uint16_t, Tag> half;
+  const hn::Repartition<uint8_t, decltype(half)> bytes;
+  hn::StoreU(hn::BitCast(bytes, NarrowBits(d, value, T())), bytes, reinterpret_cast<uint8_t*>(to));
 #endif
 }
 
