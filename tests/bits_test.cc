@@ -116,12 +116,12 @@ class InstructionSet {
 };
 
 TEST(Bits, AreTheSameOnEveryInstructionSet) {
-  const std::string before = PickedVectorUnit().name;
+  const std::string before = PickedVectorUnit(DataType::kF32).name;
   int scalar = 0;
   for (const int64_t target : hwy::SupportedAndGeneratedTargets()) {
     SCOPED_TRACE(hwy::TargetName(target));
     const InstructionSet set(target);
-    ASSERT_STREQ(PickedVectorUnit().name, hwy::TargetName(target));
+    ASSERT_STREQ(PickedVectorUnit(DataType::kF32).name, hwy::TargetName(target));
     for (const Layout layout : {kLayouts[0], kLayouts[1]}) {
       ExpectTable({.threads = 1}, layout);
       ExpectTable({.threads = 3, .workspace_limit = 0}, layout);
@@ -130,7 +130,7 @@ TEST(Bits, AreTheSameOnEveryInstructionSet) {
     scalar += target == HWY_SCALAR;
   }
   EXPECT_EQ(scalar, 1);
-  EXPECT_EQ(PickedVectorUnit().name, before);
+  EXPECT_EQ(PickedVectorUnit(DataType::kF32).name, before);
 }
 
 }  // namespace

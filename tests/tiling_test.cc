@@ -158,7 +158,7 @@ TEST(Tiling, HoldsEveryPhase) {
 void ExpectLinesFit(const Contraction& c, const Tiling& t, const Lines& lines) {
   const Chunks chunks = MakeChunks(c);
   for (int64_t i = 0; i < chunks.count(); ++i) {
-    const int64_t terms = TermsOfLines(c, lines, ChunkAt(chunks, i).outer.size());
+    const int64_t terms = DepthOfLines(c, lines, ChunkAt(chunks, i).outer.size());
     if (t.a_by_rows) {
       ASSERT_LE(terms, kLinePitch);
       ASSERT_LE(lines.width * kLinePitch, t.a_floats());

@@ -16,6 +16,7 @@
 #include "cpu/pack-inl.h"
 #include "cpu/pack_lines-inl.h"
 #include "cpu/pack_rows-inl.h"
+#include "cpu/pack_sums-inl.h"
 #include "cpu/store-inl.h"
 #include "cpu/tile.h"
 #include "hwy/highway.h"
@@ -24,7 +25,8 @@ HWY_BEFORE_NAMESPACE();
 namespace convgrad {
 namespace HWY_NAMESPACE {
 
-template <class T>
+// T: of the tensors; E: of the panels.
+template <class T, class E>
 class Block {
  public:
   Block(const Contraction& contraction, const Tiling& tiling, const BlockOperands& operands)
@@ -35,10 +37,10 @@ class Block {
         lines_(LinesOf(contraction, tiling, kLanes)),
         line_pitch_(tiling.a_by_rows ? kLinePitch : 1),
         line_step_(tiling.a_by_rows ? 1 : lines_.width),
-        tile_(TileFunctionOf(tiling.mr, tiling.vectors, SourceOf(tiling, lines_))) {}
+        tile_(TileFunctionOf(tiling.mr, tiling.vectors, SourceOf(tiling, lines_), kTermsOf<E>)) {}
 
   // a: [kc, mr], a few panels. b: [kc, nb] in panels of nr.
-  void Start(Range m, Range n, float* a, float* b) {
+  void Start(Range m, Range n, E* a, E* b) {
     m_ = m;
     n_ = n;
     a_ = a;
@@ -101,23 +103,27 @@ class Block {
     FillOEdge<T>(c_, range, static_cast<const T*>(operands_.bias), operands_.bias_stride, edge);
   }
 
-  void Pack(bool o_side, Range side, const Chunk& chunk, float* to, int64_t width) const {
+  int64_t Depth(const Chunk& chunk) const { return ElementsOf(c_, chunk, kTermsOf<E>); }
+
+  void Pack(bool o_side, Range side, const Chunk& chunk, E* to, int64_t width) const {
     if (lines_.shared && !o_side) {
       return PackLines(c_, lines_, static_cast<const T*>(operands_.g), side, chunk, to);
     }
-    PackSide<T>(c_, o_side, static_cast<const T*>(operands_.g),
-                static_cast<const T*>(operands_.other), side, chunk, {to, width, chunk.terms()});
+    PackSide(c_, o_side, static_cast<const T*>(operands_.g), static_cast<const T*>(operands_.other),
+             side, chunk, Panels<E>{to, width, Depth(chunk)});
   }
 
   void PackA(Range rows, const Chunk& chunk) const {
     if (!t_.a_by_rows) return Pack(!t_.o_is_n, rows, chunk, a_, t_.mr);
-    if (lines_.shared) {
-      return PackLinesByRows(c_, lines_, static_cast<const T*>(operands_.g), rows, chunk, a_);
+    if constexpr (kTermsOf<E> == 1) {
+      if (lines_.shared) {
+        return PackLinesByRows(c_, lines_, static_cast<const T*>(operands_.g), rows, chunk, a_);
+      }
+      PackByRows<T>(c_, static_cast<const T*>(operands_.g), rows, chunk, t_.mr, a_);
     }
-    PackByRows<T>(c_, static_cast<const T*>(operands_.g), rows, chunk, t_.mr, a_);
   }
 
-  // What a panel says about the terms that a tile needs: which ones, on the side of g; on the
+  // What a panel says about the elements that a tile needs: which ones, on the side of g; on the
   // other, whether zeros may be left out. Without initialisers: there is one for every panel of a
   // block.
   struct Live {
@@ -130,41 +136,44 @@ class Block {
   }
 
   // A panel of rows [first, end) of one side, packed at `panel`.
-  Live LiveOf(bool o_side, int64_t first, int64_t end, const Chunk& chunk, const float* panel,
+  Live LiveOf(bool o_side, int64_t first, int64_t end, const Chunk& chunk, const E* panel,
               int width) const {
-    const int64_t terms = chunk.terms();
-    if (!Skips(chunk)) return {0, terms, true};
-    if (o_side) return {0, terms, AllFinite(panel, width * terms)};
+    const int64_t depth = Depth(chunk);
+    if (!Skips(chunk)) return {0, depth, true};
+    if (o_side) return {0, depth, AllFinite(panel, width * depth)};
     const Range live = LiveTerms(c_, chunk, {first, end});
-    return {live.begin, live.end, true};
+    constexpr int64_t kEach = kTermsOf<E>;
+    if (c_.sum_pixels || kEach == 1) return {live.begin / kEach, CeilDiv(live.end, kEach), true};
+    const int64_t channels = chunk.outer.size(), tap = CeilDiv(channels, kEach);  // whole taps
+    return {live.begin / channels * tap, live.end / channels * tap, true};
   }
 
   // Packs b for a chunk.
   void StartChunk(const Chunk& chunk) {
-    const int64_t terms = chunk.terms();
+    const int64_t depth = Depth(chunk);
     if (lines_.shared) StartLines(chunk);
-    if (terms > 0) Pack(t_.o_is_n, n_, chunk, b_, t_.nr);
+    if (depth > 0) Pack(t_.o_is_n, n_, chunk, b_, t_.nr);
     for (int64_t p = 0, j = n_.begin; p < panels_; ++p, j += t_.nr) {
-      b_panels_[p] = b_ + p * t_.nr * terms;
+      b_panels_[p] = b_ + p * t_.nr * depth;
       if (lines_.shared && !t_.o_is_n) b_panels_[p] = LinesOfPanel(b_, n_.begin, j);
       live_[p] = LiveOf(t_.o_is_n, j, std::min(j + t_.nr, n_.end), chunk, b_panels_[p], t_.nr);
     }
   }
 
   // Where the lines of a panel are whose first pixel is `pixel`; groups begin at `first`.
-  const float* LinesOfPanel(const float* lines, int64_t first, int64_t pixel) const {
+  const E* LinesOfPanel(const E* lines, int64_t first, int64_t pixel) const {
     const int64_t group = (pixel - first) / lines_.group;
-    return lines + group * line_floats_ + lines_.PlaceOf(first + group * lines_.group, pixel);
+    return lines + group * line_elements_ + lines_.PlaceOf(first + group * lines_.group, pixel);
   }
 
   // Where the terms of each tap begin in a group of lines.
   void StartLines(const Chunk& chunk) {
     const GatherAxis& axis = c_.axes[kAxes - 1];
-    const int64_t depth = chunk.outer.size(), class_terms = lines_.classes * depth;
-    const int64_t terms = TermsOfLines(c_, lines_, depth);
-    line_floats_ = terms * lines_.width;
+    const int64_t depth = CeilDiv(chunk.outer.size(), kTermsOf<E>);
+    const int64_t all = DepthOfLines(c_, lines_, depth);
+    line_elements_ = all * lines_.width;
     int64_t* begin = segments_;
-    for (int64_t k0 = 0; k0 < terms; k0 += class_terms) {
+    for (int64_t k0 = 0; k0 < all; k0 += lines_.classes * depth) {
       for (int64_t t = 0; t < axis.taps; ++t) {
         const int64_t k = k0 + t % lines_.classes * depth;
         *begin++ = k * line_step_ + (ShiftOfTap(axis, t) - lines_.least) * line_pitch_;
@@ -173,7 +182,7 @@ class Block {
   }
 
   struct RowPanel {
-    const float* a;
+    const E* a;
     Live live;
     int64_t turn;
   };
@@ -181,11 +190,11 @@ class Block {
   // Packs a, a few panels at a time; the one of rows m_.begin + i and on.
   HWY_INLINE RowPanel StartRows(int64_t i, const Chunk& chunk) {
     const bool lines = lines_.shared && t_.o_is_n;
-    const int64_t terms = chunk.terms(),
+    const int64_t depth = Depth(chunk),
                   at_once = lines ? lines_.group : int64_t{t_.a_panels} * t_.mr;
     const int64_t first = m_.begin + i;
-    const float* a = a_ + i % at_once * (t_.a_by_rows ? kRowPitch : terms);
-    if (terms > 0 && i % at_once == 0) PackA({first, std::min(first + at_once, m_.end)}, chunk);
+    const E* a = a_ + i % at_once * (t_.a_by_rows ? kRowPitch : depth);
+    if (depth > 0 && i % at_once == 0) PackA({first, std::min(first + at_once, m_.end)}, chunk);
     int64_t turn = t_.mr;
     if (lines) {
       a = a_ + lines_.PlaceOf(first - i % at_once, first) * line_pitch_;
@@ -211,16 +220,17 @@ class Block {
   HWY_INLINE void Multiply(const RowPanel& rows, int64_t p, const Chunk& chunk, const float* c,
                            ChunkJoin join, float* to, const int64_t* to_rows) const {
     const Live &x = rows.live, &y = live_[p];
-    const float *a = rows.a, *b = b_panels_[p];
-    TileTerms terms{chunk.terms(), 1, segments_, line_step_, rows.turn, lines_.gap};
+    const E *a = rows.a, *b = b_panels_[p];
+    const int64_t depth = Depth(chunk);
+    TileTerms terms{depth, 1, segments_, line_step_, rows.turn, lines_.gap};
     if (lines_.shared) {
-      terms.length = chunk.outer.size();
+      terms.length = CeilDiv(chunk.outer.size(), kTermsOf<E>);
       terms.segments = chunk.inner.size();
       if (!t_.o_is_n) terms.turn = turns_[p];
     }
     if (c_.skipped_axis >= 0 && x.finite && y.finite) {
       const int64_t begin = std::max(x.begin, y.begin), end = std::min(x.end, y.end);
-      if (begin > 0 || end < chunk.terms()) {  // a branch: other tiles do not wait for these
+      if (begin > 0 || end < depth) {  // a branch: other tiles do not wait for these
         if (lines_.shared) {
           (t_.o_is_n ? b : a) += begin * (t_.o_is_n ? t_.nr : t_.mr);
           terms.begins += begin / terms.length;
@@ -348,14 +358,14 @@ class Block {
   const Tiling& t_;
   const BlockOperands& operands_;
   const Lines lines_;
-  const int64_t line_pitch_, line_step_;  // floats from position to position, from term to term
+  const int64_t line_pitch_, line_step_;  // elements from position to position, from k to k
   const TileFunction tile_;
   Range m_, n_;
   int64_t panels_ = 0;  // of n
-  float* a_ = nullptr;
-  float* b_ = nullptr;
-  const float* b_panels_[Tiling::kMostColumns / 2];
-  int64_t line_floats_ = 0;    // of a group
+  E* a_ = nullptr;
+  E* b_ = nullptr;
+  const E* b_panels_[Tiling::kMostColumns / 2];
+  int64_t line_elements_ = 0;  // of a group
   Live row_live_;              // of rows of a,
   int64_t live_line_end_ = 0;  // and of those up to here
   int64_t segments_[Chunks::kLongest];
@@ -368,17 +378,18 @@ class Block {
   alignas(64) float tile_c_[24 * kLanes];  // [mr, nr]
 };
 
-template <class T>
+template <class T, class E>
 void RunIn(const Contraction& contraction, const Tiling& tiling, const BlockOperands& operands,
-           Range m, Range n, float* a, float* b, float* c, const BlockStep& step) {
+           Range m, Range n, float* a_memory, float* b_memory, float* c, const BlockStep& step) {
+  E *const a = reinterpret_cast<E*>(a_memory), *const b = reinterpret_cast<E*>(b_memory);
   {
-    Block<T> block(contraction, tiling, operands);
+    Block<T, E> block(contraction, tiling, operands);
     block.Start(m, n, a, b);
     if (step.kind != BlockStep::kWhole) return block.RunStep(step);
     block.RunWhole(c);
     if (step.odd == nullptr) return block.StoreLast(c);
   }
-  Block<T> odd(*step.odd, tiling, operands);
+  Block<T, E> odd(*step.odd, tiling, operands);
   float* const odd_c = c + tiling.mb * tiling.nb;
   odd.Start(m, n, a, b);
   odd.RunWhole(odd_c);
@@ -386,20 +397,20 @@ void RunIn(const Contraction& contraction, const Tiling& tiling, const BlockOper
 }
 
 // Apart from RunBlock, so that only a run without workspace needs that much stack.
-template <class T>
+template <class T, class E>
 HWY_NOINLINE void RunOnStack(const Contraction& contraction, const Tiling& tiling,
                              const BlockOperands& operands, Range m, Range n,
                              const BlockStep& step) {
   alignas(64) float a[kRowPitch * Tiling::kMostRows], b[Tiling::kStackB], c[Tiling::kStackC];
-  RunIn<T>(contraction, tiling, operands, m, n, a, b, c, step);
+  RunIn<T, E>(contraction, tiling, operands, m, n, a, b, c, step);
 }
 
-template <class T>
+template <class T, class E = float>
 void RunBlock(const Contraction& contraction, const Tiling& tiling, const BlockOperands& operands,
               Range m, Range n, float* memory, const BlockStep& step) {
-  if (memory == nullptr) return RunOnStack<T>(contraction, tiling, operands, m, n, step);
+  if (memory == nullptr) return RunOnStack<T, E>(contraction, tiling, operands, m, n, step);
   float* const b = memory + tiling.a_floats();
-  RunIn<T>(contraction, tiling, operands, m, n, memory, b, b + tiling.kc * tiling.nb, step);
+  RunIn<T, E>(contraction, tiling, operands, m, n, memory, b, b + tiling.b_floats(), step);
 }
 
 }  // namespace HWY_NAMESPACE

@@ -15,6 +15,11 @@ namespace HWY_NAMESPACE {
 void RunBlockBF16Here(const Contraction& contraction, const Tiling& tiling,
                       const BlockOperands& operands, Range m, Range n, float* memory,
                       const BlockStep& step) {
+#if CONVGRAD_MULTIPLIES_BY_LANES
+  if (tiling.terms_each == kTermsOf<Quad>) {
+    return RunBlock<BF16, Quad>(contraction, tiling, operands, m, n, memory, step);
+  }
+#endif
   RunBlock<BF16>(contraction, tiling, operands, m, n, memory, step);
 }
 

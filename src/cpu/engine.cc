@@ -106,7 +106,7 @@ int64_t Copies(const Problem& problem) { return problem.groups * CountPhases(pro
 
 Tiling TilingOf(const Problem& problem, int threads, int64_t limit) {
   return MakeTiling(MakeLargestContraction(problem), Copies(problem), threads, limit,
-                    PickedVectorUnit());
+                    PickedVectorUnit(problem.type));
 }
 
 void RunContractions(const Problem& p, const Operands& operands, float beta, const Team& team,
@@ -142,7 +142,7 @@ void RunContractions(const Problem& p, const Operands& operands, float beta, con
   });
   if (!writes_w || !p.bias.present) return;
   const Contraction c = MakeBiasContraction(p);
-  const Tiling bias_tiling = MakeTiling(c, 1, team.threads, 0, PickedVectorUnit());
+  const Tiling bias_tiling = MakeTiling(c, 1, team.threads, 0, PickedVectorUnit(DataType::kF32));
   const Tasks bias_tasks(bias_tiling, c);
   const BlockOperands bias{.g = OneOf(p.type),
                            .other = p.bias.sums_x ? operands.x : operands.y,
@@ -155,7 +155,7 @@ void RunContractions(const Problem& p, const Operands& operands, float beta, con
 
 std::string TilingText(const Problem& problem, int threads, int64_t limit) {
   const Tiling t = TilingOf(problem, threads, limit);
-  const VectorUnit unit = PickedVectorUnit();
+  const VectorUnit unit = PickedVectorUnit(problem.type);
   const Contraction c = MakeContraction(problem, 0, 0);
   const Lines lines = LinesOf(c, t, unit.lanes);
   return Join(
@@ -170,21 +170,23 @@ double ContractionErrorBound(const Problem& problem) {
   const Contraction c = MakeLargestContraction(problem);
   const Chunks chunks = MakeChunks(c);
   const double count = static_cast<double>(chunks.count());
-  const double longest =
-      c.sum_pixels ? static_cast<double>(chunks.longest())
-                   : std::min(static_cast<double>(Chunks::kLongest),
-                              static_cast<double>(c.channels) * static_cast<double>(c.taps()));
-  // Each term passes at most so many roundings: those of its chain, one for each chunk that is
-  // added after it, and those of beta and bias.
-  const double roundings = (chunks.chained ? longest * count : longest + count) + 3;
+  const Tiling t = TilingOf(problem, 1, 0);
+  // Roundings of a chain, each by half a unit of the last place. A quad's two pairs of products are
+  // summed and added one after the other, and each of these sums is rounded to odd: by up to a
+  // whole unit.
+  const double chain = static_cast<double>(t.terms_each == 1 ? t.kc : 2 * t.kc_floats + 2);
+  // Each term passes at most so many: those of its chain, one for each chunk that is added after
+  // it, and those of beta and bias.
+  const double roundings = (chunks.chained ? chain * count : chain + count) + 3;
   return roundings * 0x1p-24;
 }
 
 double ExpectedSeconds(const Problem& problem, int threads) {
   // 80 % of two (16 registers) or four (NEON) or two (AVX-512) multiply-adds per cycle at 2.6 GHz,
   // and 10 GB/s for each thread.
-  const VectorUnit unit = PickedVectorUnit();
-  const double per_second = 2.6e9 * 0.8 * (unit.lanes <= 4 ? 16.0 : 2.0 * unit.lanes) * threads;
+  const VectorUnit unit = PickedVectorUnit(problem.type);
+  const double per_second = 2.6e9 * 0.8 * (unit.lanes <= 4 ? 16.0 : 2.0 * unit.lanes) *
+                            static_cast<double>(unit.terms_each) * threads;
   return std::max(CountMultiplyAdds(problem) / per_second, CountBytes(problem) / (10e9 * threads));
 }
 

@@ -12,8 +12,8 @@
 
 namespace convgrad {
 
-// The vector unit that was picked for this CPU.
-VectorUnit PickedVectorUnit();
+// The vector unit that was picked for this CPU, and how it multiplies a type.
+VectorUnit PickedVectorUnit(DataType type);
 
 Tiling TilingOf(const Problem& problem, int threads, int64_t workspace_limit);
 std::string TilingText(const Problem& problem, int threads, int64_t workspace_limit);

@@ -40,8 +40,8 @@ inline int64_t ShiftOfTap(const GatherAxis& axis, int64_t tap) {
   return FloorDiv(tap * axis.tap_step, axis.pixel_step);
 }
 
-// Of a group, with so many channels.
-inline int64_t TermsOfLines(const Contraction& c, const Lines& lines, int64_t channels) {
+// Elements of a group along k, with so many of channels.
+inline int64_t DepthOfLines(const Contraction& c, const Lines& lines, int64_t channels) {
   return c.axes[0].taps * c.axes[1].taps * lines.classes * channels;
 }
 
@@ -86,7 +86,7 @@ inline Lines LinesOf(const Contraction& c, const Tiling& t, int lanes) {
   if (!t.o_is_n) return MakeLines(c, t.nr, std::min<int64_t>(4, t.nb / t.nr), lanes);
   constexpr int64_t kMostFloats = 8 << 10;  // half of a small L1
   int64_t panels = int64_t{2} * t.a_panels;
-  while (panels > 1 && panels * t.mr * t.kc > kMostFloats * c.axes[kAxes - 1].taps) --panels;
+  while (panels > 1 && panels * t.mr * t.kc_floats > kMostFloats * c.axes[kAxes - 1].taps) --panels;
   return MakeLines(c, t.mr, panels, row_unit);
 }
 

@@ -1,6 +1,7 @@
 // Packing: panels of a and b straight from the user's tensors. Absorbs layout, stride, dilation,
-// padding, tails and type; the micro-kernel sees [k, width] and nothing else. A panel is a sequence
-// of rectangles: a run of pixels along the last axis by a run of channels, seen through one tap.
+// padding, tails and type; the micro-kernel sees [k, width] of elements E and nothing else. A panel
+// is a sequence of rectangles: a run of pixels along the last axis by a run of channels, seen
+// through one tap.
 #if defined(CONVGRAD_CPU_PACK_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef CONVGRAD_CPU_PACK_INL_H_
 #undef CONVGRAD_CPU_PACK_INL_H_
@@ -11,7 +12,9 @@
 #include <algorithm>
 
 #include "cpu/contraction.h"
+#include "cpu/element.h"
 #include "cpu/rect-inl.h"
+#include "cpu/rect_quads-inl.h"
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -99,24 +102,27 @@ HWY_INLINE TapView ViewThroughTap(const Contraction& c, int64_t image, const Wal
   return view;
 }
 
-// Rows of zeros, for pixels that a tap reads outside.
-inline constexpr float kZeros[Chunks::kLongest] = {};
+// Rows of zeros, for pixels that a tap reads outside: as many as a chunk has terms, and 1024 of 16
+// bits.
+inline constexpr float kZeros[512] = {};
+static_assert(Chunks::kLongest <= 512);
 
 // a or b of fprop and dgrad: [(tap, channel), pixel]. Channels are contiguous: for each tap, a
 // pointer to the channels of each pixel, and to zeros where it reads outside.
-template <class T>
+template <class T, class E>
 void PackPixelRows(const Contraction& c, const T* g, Range pixels, const Chunk& chunk,
-                   const Panels& panels) {
+                   const Panels<E>& panels) {
   const Range channels = chunk.outer, taps = chunk.inner;
+  const int64_t depth = CeilDiv(channels.size(), kTermsOf<E>);
   const int64_t taps1 = c.axes[1].taps, taps2 = c.axes[2].taps;
   constexpr int64_t kMost = 64;  // pixels at a time
   const T* sources[kMost];
   const int64_t at_once = kMost / panels.width * panels.width;
   for (int64_t p = 0; p < pixels.size(); p += at_once) {
     const Range some{pixels.begin + p, std::min(pixels.begin + p + at_once, pixels.end)};
-    const Panels to{panels.first + p * panels.terms, panels.width, panels.terms};
+    const Panels<E> to{panels.first + p * panels.depth, panels.width, panels.depth};
     Walk3 tap(taps.begin, taps1, taps2);
-    for (int64_t t = taps.begin, k0 = 0; t < taps.end; ++t, k0 += channels.size()) {
+    for (int64_t t = taps.begin, k0 = 0; t < taps.end; ++t, k0 += depth) {
       ForEachPixelRun(c, some, [&](int64_t image, const Walk3& pixel, int64_t done, int64_t count) {
         const TapView view = ViewThroughTap(c, image, pixel, count, tap);
         const int64_t offset = view.offset + channels.begin;
@@ -127,8 +133,8 @@ void PackPixelRows(const Contraction& c, const T* g, Range pixels, const Chunk& 
         }
         for (int64_t i = view.end; i < count; ++i) at[i] = reinterpret_cast<const T*>(kZeros);
       });
-      float* panel = to.first + k0 * to.width;
-      for (int64_t r = 0; r < some.size(); r += to.width, panel += to.terms * to.width) {
+      E* panel = to.first + k0 * to.width;
+      for (int64_t r = 0; r < some.size(); r += to.width, panel += to.depth * to.width) {
         TurnRows(sources + r, std::min(to.width, some.size() - r), channels.size(), panel,
                  to.width);
       }
@@ -137,14 +143,14 @@ void PackPixelRows(const Contraction& c, const T* g, Range pixels, const Chunk& 
   }
 }
 
-template <class T>
+template <class T, class E>
 void PackPixels(const Contraction& c, const T* g, Range pixels, const Chunk& chunk,
-                const Panels& panels) {
+                const Panels<E>& panels) {
   if (c.g.channel == 1 && chunk.outer.size() >= 4 && panels.width <= 64) {
     return PackPixelRows(c, g, pixels, chunk, panels);
   }
   const Range channels = chunk.outer, taps = chunk.inner;
-  const int64_t depth = channels.size();
+  const int64_t terms = channels.size(), depth = CeilDiv(terms, kTermsOf<E>);
   const int64_t taps1 = c.axes[1].taps, taps2 = c.axes[2].taps;
   ForEachPixelRun(c, pixels, [&](int64_t image, const Walk3& pixel, int64_t done, int64_t count) {
     Walk3 tap(taps.begin, taps1, taps2);
@@ -153,7 +159,7 @@ void PackPixels(const Contraction& c, const T* g, Range pixels, const Chunk& chu
       if (view.begin > 0) ZeroRect(panels, k0, done, view.begin, depth);
       if (view.begin < view.end) {
         const T* from = g + (view.offset + channels.begin * c.g.channel);
-        PackRect(from, {view.end - view.begin, view.stride, depth, c.g.channel}, panels, k0,
+        PackRect(from, {view.end - view.begin, view.stride, terms, c.g.channel}, panels, k0,
                  done + view.begin);
       }
       if (view.end < count) ZeroRect(panels, k0, done + view.end, count - view.end, depth);
@@ -198,7 +204,7 @@ HWY_INLINE void ForEachTapRun(const Contraction& c, Range rows, const Chunk& chu
 // Some of the pixels of a run, all of one tap.
 template <class T>
 HWY_INLINE void PackTapPixels(const Contraction& c, const T* g, const TapRun& run, Range pixels,
-                              const Panels& panels) {
+                              const Panels<float>& panels) {
   const TapView view = run.View(c);
   const int64_t begin = std::clamp(view.begin, pixels.begin, pixels.end);
   const int64_t end = std::clamp(view.end, begin, pixels.end);
@@ -218,7 +224,7 @@ HWY_INLINE void PackTapPixels(const Contraction& c, const T* g, const TapRun& ru
 // inside, tap by tap for those at the ends of the line.
 template <class T>
 HWY_INLINE void PackTapLine(const Contraction& c, const T* g, const TapRun& run,
-                            const Panels& panels) {
+                            const Panels<float>& panels) {
   TapRun last = run;
   last.tap.at[2] += (run.channel + run.rows - 1) / c.channels;
   const TapView view = run.View(c), last_view = last.View(c);
@@ -241,7 +247,7 @@ HWY_INLINE void PackTapLine(const Contraction& c, const T* g, const TapRun& run,
 // a or b of wgrad: [pixel, (tap, channel)]; pixels of all images of the chunk.
 template <class T>
 void PackTaps(const Contraction& c, const T* g, Range rows, const Chunk& chunk,
-              const Panels& panels) {
+              const Panels<float>& panels) {
   // Of few channels, next to each other: those of the taps of a line are one run, as long as the
   // line of the kernel.
   const GatherAxis& axis = c.axes[kAxes - 1];
@@ -254,15 +260,15 @@ void PackTaps(const Contraction& c, const T* g, Range rows, const Chunk& chunk,
 }
 
 // As PackWeights, where o is (phase, channel). w is small: every element by itself.
-template <class T>
+template <class T, class E>
 void PackPhaseWeights(const Contraction& c, const T* w, Range o, const Chunk& chunk,
-                      const Panels& panels) {
+                      const Panels<E>& panels) {
   const PhaseColumns& columns = c.columns;
   const Range channels = chunk.outer, taps = chunk.inner;
   for (int64_t r = 0; r < o.size(); ++r) {
     const Walk3 phase((o.begin + r) / columns.channels, columns.phases[1], columns.phases[2]);
     Walk3 tap(taps.begin, c.axes[1].taps, c.axes[2].taps);
-    float* to = panels.At(0, r);
+    E* to = panels.At(0, r);
     for (int64_t t = taps.begin; t < taps.end; ++t) {
       bool exists = true;
       int64_t at = c.w.first + (o.begin + r) % columns.channels * c.w.o;
@@ -271,8 +277,9 @@ void PackPhaseWeights(const Contraction& c, const T* w, Range o, const Chunk& ch
         exists = exists && of_w >= 0 && of_w < columns.taps[a];
         at += phase.at[a] * columns.w_step[a] + tap.at[a] * c.w.at[a];
       }
-      for (int64_t i = channels.begin; i < channels.end; ++i, to += panels.width) {
-        *to = exists ? Widen(LoadAt<T>(w, at + i * c.w.channel)) : 0.0f;
+      for (int64_t i = channels.begin; i < channels.end; i += kTermsOf<E>, to += panels.width) {
+        *to = E{};
+        if (exists) SetElement(w + at + i * c.w.channel, c.w.channel, channels.end - i, *to);
       }
       if (++tap.at[2] == c.axes[2].taps) tap.NextRun(c.axes[1].taps);
     }
@@ -280,9 +287,9 @@ void PackPhaseWeights(const Contraction& c, const T* w, Range o, const Chunk& ch
 }
 
 // The other side of fprop and dgrad: [(tap, channel), o].
-template <class T>
+template <class T, class E>
 void PackWeights(const Contraction& c, const T* w, Range o, const Chunk& chunk,
-                 const Panels& panels) {
+                 const Panels<E>& panels) {
   const Range channels = chunk.outer, taps = chunk.inner;
   const int64_t taps1 = c.axes[1].taps, taps2 = c.axes[2].taps;
   if (c.columns.channels > 0) return PackPhaseWeights(c, w, o, chunk, panels);
@@ -305,18 +312,24 @@ void PackWeights(const Contraction& c, const T* w, Range o, const Chunk& chunk,
     return PackScatteredTaps(from, {o.size(), c.w.o, channels.size(), c.w.channel, taps.size()},
                              offsets, panels);
   }
-  for (int64_t k0 = 0; k0 < chunk.terms(); k0 += channels.size()) {
+  const int64_t depth = CeilDiv(channels.size(), kTermsOf<E>);
+  for (int64_t t = 0, k0 = 0; t < taps.size(); ++t, k0 += depth) {
     PackRect(from + next(), {o.size(), c.w.o, channels.size(), c.w.channel}, panels, k0, 0);
   }
+}
+
+// Of v: the pixels of an image are one distance apart.
+inline bool PixelsAreOneRun(const Contraction& c) {
+  const auto& axes = c.axes;
+  return c.v.at[1] == c.v.at[2] * axes[2].pixels &&
+         (axes[0].pixels == 1 || c.v.at[0] == c.v.at[1] * axes[1].pixels);
 }
 
 // The other side of wgrad: [pixel, o].
 template <class T>
 void PackValues(const Contraction& c, const T* v, Range o, const Chunk& chunk,
-                const Panels& panels) {
-  const auto& axes = c.axes;
-  const bool one_run = c.v.at[1] == c.v.at[2] * axes[2].pixels &&
-                       (axes[0].pixels == 1 || c.v.at[0] == c.v.at[1] * axes[1].pixels);
+                const Panels<float>& panels) {
+  const bool one_run = PixelsAreOneRun(c);
   int64_t k0 = 0;
   for (int64_t i = chunk.outer.begin; i < chunk.outer.end; ++i) {
     const int64_t image_at = c.v.first + i * c.v.image + o.begin * c.v.o;
@@ -337,11 +350,11 @@ void PackValues(const Contraction& c, const T* v, Range o, const Chunk& chunk,
 }
 
 // A range of one side of the contraction; what is left of its last panel is zero.
-template <class T>
+template <class T, class E>
 void PackSide(const Contraction& c, bool o_side, const T* g, const T* other, Range side,
-              const Chunk& chunk, const Panels& panels) {
+              const Chunk& chunk, const Panels<E>& panels) {
   const int64_t rest = CeilDiv(side.size(), panels.width) * panels.width - side.size();
-  if (rest > 0) ZeroRect(panels, 0, side.size(), rest, panels.terms);
+  if (rest > 0) ZeroRect(panels, 0, side.size(), rest, panels.depth);
   if (o_side) {
     return c.sum_pixels ? PackValues(c, other, side, chunk, panels)
                         : PackWeights(c, other, side, chunk, panels);

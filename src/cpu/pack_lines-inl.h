@@ -20,9 +20,9 @@ namespace HWY_NAMESPACE {
 
 // Channels that are next to each other: turned, four positions at a time, with a few after those
 // that are read.
-template <class T>
-HWY_NOINLINE void TurnLine(const T* from, const TapView& view, int64_t count, int64_t depth,
-                           float* to, int64_t width) {
+template <class T, class E>
+HWY_NOINLINE void TurnLine(const T* from, const TapView& view, int64_t count, int64_t depth, E* to,
+                           int64_t width) {
   const T* const zeros = reinterpret_cast<const T*>(kZeros);
   const T* sources[4];
   for (int64_t i = 0; i < count; i += 4, to += 4) {
@@ -41,19 +41,20 @@ HWY_NOINLINE void TurnLine(const T* from, const TapView& view, int64_t count, in
 }
 
 // A run of pixels through one tap.
-template <class T>
+template <class T, class E>
 HWY_INLINE void PackLine(const Contraction& c, const Lines& lines, const T* g, const TapView& view,
-                         int64_t pixels, Range channels, const Panels& group, int64_t k0,
+                         int64_t pixels, Range channels, const Panels<E>& group, int64_t k0,
                          int64_t at) {
-  const int64_t depth = channels.size(), count = pixels + lines.extra;
+  const int64_t terms = channels.size(), depth = CeilDiv(terms, kTermsOf<E>);
+  const int64_t count = pixels + lines.extra;
   const T* from = g + (view.offset + channels.begin * c.g.channel);
-  if (c.g.channel == 1 && depth >= 4) {
-    return TurnLine(from, view, pixels + lines.gap, depth, group.first + k0 * group.width + at,
+  if (c.g.channel == 1 && terms >= 4) {
+    return TurnLine(from, view, pixels + lines.gap, terms, group.first + k0 * group.width + at,
                     group.width);
   }
   if (view.begin > 0) ZeroRect(group, k0, at, view.begin, depth);
   if (view.begin < view.end) {
-    PackRect(from, {view.end - view.begin, view.stride, depth, c.g.channel}, group, k0,
+    PackRect(from, {view.end - view.begin, view.stride, terms, c.g.channel}, group, k0,
              at + view.begin);
   }
   if (view.end < count) ZeroRect(group, k0, at + view.end, count - view.end, depth);
@@ -65,7 +66,7 @@ template <class Line>
 HWY_INLINE void ForEachLine(const Contraction& c, const Lines& lines, Range pixels, int64_t depth,
                             const Line& line) {
   const GatherAxis& axis = c.axes[kAxes - 1];
-  const int64_t taps1 = c.axes[1].taps, terms = TermsOfLines(c, lines, depth);
+  const int64_t taps1 = c.axes[1].taps, terms = DepthOfLines(c, lines, depth);
   int64_t at = 0;
   ForEachPixelRun(c, pixels, [&](int64_t image, const Walk3& first, int64_t, int64_t count) {
     Walk3 tap(0, taps1, axis.taps);
@@ -81,13 +82,14 @@ HWY_INLINE void ForEachLine(const Contraction& c, const Lines& lines, Range pixe
 }
 
 // All groups of a range of pixels.
-template <class T>
+template <class T, class E>
 void PackLines(const Contraction& c, const Lines& lines, const T* g, Range pixels,
-               const Chunk& chunk, float* to) {
-  const int64_t depth = chunk.outer.size(), terms = TermsOfLines(c, lines, depth);
+               const Chunk& chunk, E* to) {
+  const int64_t depth = CeilDiv(chunk.outer.size(), kTermsOf<E>),
+                terms = DepthOfLines(c, lines, depth);
   for (int64_t p = pixels.begin; p < pixels.end; p += lines.group, to += terms * lines.width) {
     const Range some{p, std::min(p + lines.group, pixels.end)};
-    const Panels group{to, lines.width, terms};
+    const Panels<E> group{to, lines.width, terms};
     if (some.size() < lines.group) ZeroRow(to, terms * lines.width);
     ForEachLine(c, lines, some, depth,
                 [&](const TapView& view, int64_t count, int64_t k0, int64_t at) {

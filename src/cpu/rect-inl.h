@@ -20,13 +20,14 @@ namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 // Panels next to each other: element (k, r) is in panel r / width, at [k, r % width] of it.
+template <class E>
 struct Panels {
-  float* first = nullptr;
+  E* first = nullptr;
   int64_t width = 0;
-  int64_t terms = 0;  // k of a panel
+  int64_t depth = 0;  // k of a panel
 
-  float* At(int64_t k, int64_t r) const {
-    return first + r / width * (terms * width) + k * width + r % width;
+  E* At(int64_t k, int64_t r) const {
+    return first + r / width * (depth * width) + k * width + r % width;
   }
 };
 
@@ -37,14 +38,19 @@ struct Rect {
 };
 
 // Calls piece(first row, rows, where it goes) for the part of the rows that lies in each panel.
-template <class Piece>
-HWY_INLINE void ForEachPiece(const Panels& panels, int64_t k0, int64_t r0, int64_t rows,
+template <class E, class Piece>
+HWY_INLINE void ForEachPiece(const Panels<E>& panels, int64_t k0, int64_t r0, int64_t rows,
                              const Piece& piece) {
   for (int64_t r = 0; r < rows;) {
     const int64_t count = std::min(rows - r, panels.width - (r0 + r) % panels.width);
     piece(r, count, panels.At(k0, r0 + r));
     r += count;
   }
+}
+
+template <class E>
+HWY_INLINE void ZeroRow(E* to, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) to[i] = {};
 }
 
 // A few floats: a call of memset, which the compiler would make of a loop, costs more than they do.
@@ -60,10 +66,17 @@ HWY_INLINE void ZeroRow(float* to, int64_t count) {
   if (count > 2) to[2] = 0.0f;
 }
 
-inline void ZeroRect(const Panels& panels, int64_t k0, int64_t r0, int64_t rows, int64_t depth) {
-  ForEachPiece(panels, k0, r0, rows, [&](int64_t, int64_t count, float* to) {
+template <class E>
+void ZeroRect(const Panels<E>& panels, int64_t k0, int64_t r0, int64_t rows, int64_t depth) {
+  ForEachPiece(panels, k0, r0, rows, [&](int64_t, int64_t count, E* to) {
     for (int64_t k = 0; k < depth; ++k, to += panels.width) ZeroRow(to, count);
   });
+}
+
+// The element that starts with a term; `count` terms, `stride` apart, are there.
+template <class T>
+HWY_INLINE void SetElement(const T* from, int64_t, int64_t, float& element) {
+  element = Widen(LoadAt<T>(from, 0));
 }
 
 template <class T>
@@ -88,7 +101,7 @@ struct TapRect {
 // so; tap by tap over all kernels it would be fetched again for each.
 template <class T>
 void PackScatteredTaps(const T* source, const TapRect& rect, const int64_t* offsets,
-                       const Panels& panels) {
+                       const Panels<float>& panels) {
   const int64_t width = panels.width;
   for (int64_t p = 0; p < rect.rows; p += width) {
     const int64_t count = std::min(width, rect.rows - p);
@@ -106,7 +119,7 @@ void PackScatteredTaps(const T* source, const TapRect& rect, const int64_t* offs
 
 #if HWY_TARGET == HWY_SCALAR
 template <class T>
-void PackTapRect(const T* source, const TapRect& rect, const Panels& panels) {
+void PackTapRect(const T* source, const TapRect& rect, const Panels<float>& panels) {
   for (int64_t r = 0; r < rect.rows; ++r) {
     float* to = panels.At(0, r);
     for (int64_t c = 0; c < rect.channels; ++c) {
@@ -119,7 +132,8 @@ void PackTapRect(const T* source, const TapRect& rect, const Panels& panels) {
 }
 
 template <class T>
-void PackRect(const T* source, const Rect& rect, const Panels& panels, int64_t k0, int64_t r0) {
+void PackRect(const T* source, const Rect& rect, const Panels<float>& panels, int64_t k0,
+              int64_t r0) {
   ForEachPiece(panels, k0, r0, rect.rows, [&](int64_t r, int64_t count, float* to) {
     GatherPiece(source + r * rect.row_stride, rect, count, to, panels.width);
   });
@@ -223,7 +237,8 @@ HWY_INLINE void CopyPiece(const T* from, const Rect& rect, bool last, float* to,
 // Rows are one or two elements apart: one copy per k. What is left of a panel first, then whole
 // panels.
 template <int kStride, class T>
-void CopyRows(const T* source, const Rect& rect, const Panels& panels, int64_t k0, int64_t r0) {
+void CopyRows(const T* source, const Rect& rect, const Panels<float>& panels, int64_t k0,
+              int64_t r0) {
   const int64_t width = panels.width;
   for (int64_t r = 0; r < rect.rows;) {
     const int64_t free = width - (r0 + r) % width, rest = rect.rows - r;
@@ -233,7 +248,7 @@ void CopyRows(const T* source, const Rect& rect, const Panels& panels, int64_t k
     if (kStride == 1 && free == width && rest >= width) {
       count = rest - rest % width;
       if (CopyPanels(from, {count, 1, rect.depth, rect.k_stride}, to, width,
-                     panels.terms * width)) {
+                     panels.depth * width)) {
         r += count;
         continue;
       }
@@ -348,11 +363,11 @@ HWY_INLINE void TurnFourRuns(const float* source, int64_t taps, float* to, int64
 }
 
 template <class T>
-void PackTapRect(const T* source, const TapRect& rect, const Panels& panels) {
+void PackTapRect(const T* source, const TapRect& rect, const Panels<float>& panels) {
   const int64_t width = panels.width, step = rect.row_stride, taps = rect.taps;
   [[maybe_unused]] const bool aligned = reinterpret_cast<uintptr_t>(source) % alignof(float) == 0;
   float* panel = panels.first;
-  for (int64_t p = 0; p < rect.rows; p += width, panel += panels.terms * width) {
+  for (int64_t p = 0; p < rect.rows; p += width, panel += panels.depth * width) {
     const int64_t count = std::min(width, rect.rows - p);
     int64_t r = 0;
     for (; r + 4 <= count; r += 4) {
@@ -386,7 +401,8 @@ void PackTapRect(const T* source, const TapRect& rect, const Panels& panels) {
 }
 
 template <class T>
-void PackRect(const T* source, const Rect& rect, const Panels& panels, int64_t k0, int64_t r0) {
+void PackRect(const T* source, const Rect& rect, const Panels<float>& panels, int64_t k0,
+              int64_t r0) {
   if (rect.row_stride == 1) return CopyRows<1>(source, rect, panels, k0, r0);
   if (rect.row_stride == 2) return CopyRows<2>(source, rect, panels, k0, r0);
   ForEachPiece(panels, k0, r0, rect.rows, [&](int64_t r, int64_t count, float* to) {

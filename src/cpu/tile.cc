@@ -7,6 +7,7 @@
 #include <type_traits>
 
 #include "cpu/tile.h"
+#include "cpu/tile_operand.h"
 #include "cpu/vectors-inl.h"
 #include "hwy/cache_control.h"
 #include "hwy/highway.h"
@@ -16,49 +17,6 @@ HWY_BEFORE_NAMESPACE();
 namespace convgrad {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
-
-// An operand at one k: `kWidth` floats, in vectors of kUnit.
-template <int kWidth, int kUnit>
-struct PanelAt {
-  static constexpr bool kLeaps = false;
-  const float* HWY_RESTRICT at;
-
-  PanelAt(const float* first, const TileTerms&) : at(first) {}
-  HWY_INLINE void Next() { at += kWidth; }
-  HWY_INLINE void Leap(int64_t) {}
-  HWY_INLINE const float* Vector(int i) const { return at + i * kUnit; }
-  HWY_INLINE float Factor(int r) const { return at[r]; }
-};
-
-// kPitch: floats from position to position.
-template <int kWidth, int kUnit, int64_t kPitch = 1>
-struct LinesAt {
-  static constexpr bool kLeaps = true;
-  static constexpr int kCount = kWidth / kUnit;
-  const float* const first;
-  const int64_t* const begins;
-  const int64_t step, turn, gap;
-  const float* HWY_RESTRICT at[kCount];  // of vectors
-
-  LinesAt(const float* lines, const TileTerms& terms)
-      : first(lines),
-        begins(terms.begins),
-        step(kPitch == 1 ? terms.step : 1),
-        turn(terms.turn),
-        gap(terms.gap * kPitch) {}
-  HWY_INLINE void Next() {
-#pragma GCC unroll 6
-    for (int i = 0; i < kCount; ++i) at[i] += step;
-  }
-  HWY_INLINE void Leap(int64_t segment) {
-#pragma GCC unroll 6
-    for (int i = 0; i < kCount; ++i) {
-      at[i] = first + begins[segment] + i * kUnit * kPitch + (i * kUnit < turn ? 0 : gap);
-    }
-  }
-  HWY_INLINE const float* Vector(int i) const { return at[i]; }
-  HWY_INLINE float Factor(int r) const { return at[r / kUnit][kPitch * (r % kUnit)]; }
-};
 
 #if CONVGRAD_MULTIPLIES_BY_LANES
 
@@ -166,27 +124,28 @@ HWY_INLINE void MultiplyPanels(A a, B b, const TileTerms& terms, V (&sums)[kRows
 template <TileSource kSource, int kRows, int kVectors>
 HWY_INLINE void MultiplyFromSource(const float* a, const float* b, const TileTerms& terms,
                                    V (&sums)[kRows][kVectors]) {
-  using APanel = PanelAt<kRows, 4>;
-  using BPanel = PanelAt<kVectors * kLanes, kLanes>;
+  using APanel = PanelAt<float, kRows, 4>;
+  using BPanel = PanelAt<float, kVectors * kLanes, kLanes>;
   constexpr int kUnit = kRows % 4 == 0 ? 4 : 2;  // of rows of one line
   if constexpr (kSource == TileSource::kPanels) {
     MultiplyPanels(APanel(a, terms), BPanel(b, terms), terms, sums);
   } else if constexpr (kSource == TileSource::kALines) {
-    MultiplyPanels(LinesAt<kRows, kUnit>(a, terms), BPanel(b, terms), terms, sums);
+    MultiplyPanels(LinesAt<float, kRows, kUnit>(a, terms), BPanel(b, terms), terms, sums);
   } else if constexpr (kSource == TileSource::kBLines) {
-    MultiplyPanels(APanel(a, terms), LinesAt<kVectors * kLanes, kLanes>(b, terms), terms, sums);
+    MultiplyPanels(APanel(a, terms), LinesAt<float, kVectors * kLanes, kLanes>(b, terms), terms,
+                   sums);
   } else {
 #if !CONVGRAD_MULTIPLIES_BY_LANES
-    using ARows =
-        std::conditional_t<kSource == TileSource::kRows, RowsAt, LinesAt<kRows, kUnit, kLinePitch>>;
+    using ARows = std::conditional_t<kSource == TileSource::kRows, RowsAt,
+                                     LinesAt<float, kRows, kUnit, kUnit, kLinePitch>>;
     MultiplyPanels(ARows(a, terms), BPanel(b, terms), terms, sums);
 #endif
   }
 }
 
 template <TileSource kSource, int kRows, int kVectors>
-void MultiplyTile(const float* HWY_RESTRICT a, const float* HWY_RESTRICT b, const TileTerms& terms,
-                  const float* c, ChunkJoin join, float* to, const int64_t* to_rows) {
+void MultiplyTile(const void* a, const void* b, const TileTerms& terms, const float* c,
+                  ChunkJoin join, float* to, const int64_t* to_rows) {
   const D d;
   constexpr int kWidth = kVectors * kLanes;
   V sums[kRows][kVectors];
@@ -202,7 +161,8 @@ void MultiplyTile(const float* HWY_RESTRICT a, const float* HWY_RESTRICT b, cons
       for (int j = 0; j < kVectors; ++j) sums[r][j] = hn::LoadU(d, c + r * kWidth + j * kLanes);
     }
   }
-  MultiplyFromSource<kSource>(a, b, terms, sums);
+  MultiplyFromSource<kSource>(static_cast<const float*>(a), static_cast<const float*>(b), terms,
+                              sums);
   const bool add = join == ChunkJoin::kAdd;
 #pragma GCC unroll 16
   for (int r = 0; r < kRows; ++r) {
@@ -249,7 +209,8 @@ namespace convgrad {
 
 HWY_EXPORT(TileFunctionHere);
 
-TileFunction TileFunctionOf(int rows, int vectors, TileSource source) {
+TileFunction TileFunctionOf(int rows, int vectors, TileSource source, int64_t terms_each) {
+  if (terms_each == 4) return BfmmlaTileOf(rows, vectors, source);
   return HWY_DYNAMIC_DISPATCH(TileFunctionHere)(rows, vectors, source);
 }
 

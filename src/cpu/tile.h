@@ -32,9 +32,9 @@ enum class TileSource {
   kBLines,
 };
 
-// The terms of a tile, in segments of the same length. Those of a panel follow each other; those of
-// lines are `step` floats apart, and a segment begins anywhere. Vectors of four (a) or of the CPU's
-// length (b) from `turn` on are `gap` positions further.
+// The elements of a tile along k, in segments of the same length. Those of a panel follow each
+// other; those of lines are `step` apart, and a segment begins anywhere. Vectors of four (a) or of
+// the CPU's length (b) from `turn` on are `gap` positions further.
 struct TileTerms {
   int64_t length;  // of a segment
   int64_t segments;
@@ -42,11 +42,16 @@ struct TileTerms {
   int64_t step, turn, gap;
 };
 
-using TileFunction = void (*)(const float* a, const float* b, const TileTerms& terms,
-                              const float* c, ChunkJoin join, float* to, const int64_t* to_rows);
+using TileFunction = void (*)(const void* a, const void* b, const TileTerms& terms, const float* c,
+                              ChunkJoin join, float* to, const int64_t* to_rows);
 
-// For one of the shapes of tiling.cc, on the instruction set of this CPU.
-TileFunction TileFunctionOf(int rows, int vectors, TileSource source);
+// For one of the shapes of tiling.cc, on the instruction set of this CPU. terms_each: of an element
+// of a and b, see element.h.
+TileFunction TileFunctionOf(int rows, int vectors, TileSource source, int64_t terms_each);
+
+// The same where an element is four terms of bf16. The CPU has BFMMLA, or nobody calls them.
+bool HasBfmmla();
+TileFunction BfmmlaTileOf(int rows, int vectors, TileSource source);
 
 }  // namespace convgrad
 

@@ -79,7 +79,7 @@ Rates RatesOf(const Contraction& c, const Tiling& t, const VectorUnit& unit) {
   // AVX-512 multiplies faster than caches follow: 0.9 cycles were measured for copies, 1.5 for
   // turned values, with 16 threads.
   const double wide = unit.lanes <= 8 ? 1 : 2;
-  const double multiply_adds = unit.lanes <= 4 ? 16.0 : 2.0 * unit.lanes;
+  const double multiply_adds = (unit.lanes <= 4 ? 16.0 : 2.0 * unit.lanes) * t.terms_each;
   return t.o_is_n ? Rates{wide * g, wide * o, multiply_adds}
                   : Rates{wide * o, wide * g, multiply_adds};
 }
@@ -123,8 +123,9 @@ void ShareOut(Tiling& t, int64_t m, int64_t n, double work, int threads, const R
 void ChooseBlocks(Tiling& t, int64_t m, int64_t n, const Budget& budget) {
   constexpr int64_t kMostRows = 1024;
   // Of a short sum b would hold more columns than c has room for in one row of tiles.
-  const int64_t columns = std::min<int64_t>({budget.b / std::max<int64_t>(t.kc, 1), budget.c / t.mr,
-                                             static_cast<int64_t>(Tiling::kMostColumns)});
+  const int64_t columns =
+      std::min<int64_t>({budget.b / std::max<int64_t>(t.kc_floats, 1), budget.c / t.mr,
+                         static_cast<int64_t>(Tiling::kMostColumns)});
   t.nb = EvenBlock(n, CeilDiv(n, RoundDown(columns, t.nr)), t.nr);
   const int64_t rows =
       RoundDown(t.keeps_c ? std::min(kMostRows, budget.c / t.nb) : kMostRows, t.mr);
@@ -152,7 +153,7 @@ bool SplitSum(Tiling& t, int64_t m, int64_t n, int threads, const Chunks& chunks
   double least = 0.95 * std::ceil(blocks / threads) * CyclesOf(rates, t.mb, t.nb) * terms *
                  static_cast<double>(count);
   split.slots = threads;
-  split.slot_floats = Tiling::kAlign + split.a_floats() + split.kc * split.nb;
+  split.slot_floats = Tiling::kAlign + split.a_floats() + split.b_floats();
   Tiling best;
   for (int64_t parts = 1; parts <= std::min<int64_t>(threads, CeilDiv(m, t.mr)); ++parts) {
     const int64_t rows = EvenBlock(m, parts, t.mr);
@@ -178,6 +179,24 @@ bool SplitSum(Tiling& t, int64_t m, int64_t n, int threads, const Chunks& chunks
   return true;
 }
 
+// Elements of several terms, where they are not mostly filled up with zeros. Two channels or more
+// in a chunk: then they take no more memory than floats.
+void SetElements(Tiling& t, const Contraction& c, const Chunks& chunks, const VectorUnit& unit) {
+  t.kc_floats = t.kc;
+  if (unit.terms_each == 1 || (!c.sum_pixels && chunks.outer_block < 2)) return;
+  t.terms_each = unit.terms_each;
+  constexpr int64_t kFloats = 2;  // of an element
+  // Phases with fewer taps have chunks of more channels: any number of quads that 432 terms can
+  // make.
+  const int64_t most = c.channels % t.terms_each == 0 && c.taps() <= Chunks::kLongest / 4
+                           ? Chunks::kLongest / 4
+                           : Chunks::kLongest / 2;
+  const int64_t elements =
+      c.sum_pixels ? CeilDiv(t.kc, t.terms_each)
+                   : std::min(most, Product(c.taps(), CeilDiv(c.channels, t.terms_each), 1));
+  t.kc_floats = kFloats * elements;
+}
+
 }  // namespace
 
 Tiling MakeTiling(const Contraction& c, int64_t copies, int threads, int64_t limit,
@@ -192,6 +211,7 @@ Tiling MakeTiling(const Contraction& c, int64_t copies, int threads, int64_t lim
   Tiling t;
   // Phases with fewer taps have other chunks, but none with more terms than there are.
   t.kc = c.sum_pixels ? chunks.longest() : std::min(c.channels * c.taps(), Chunks::kLongest);
+  SetElements(t, c, chunks, unit);
   t.keeps_c = chunks.count() > 1;
   // Vectors go along the side of the result that is contiguous; where both or none are, along o.
   t.o_is_n = c.sum_pixels ? c.w.o == 1 || c.w.channel != 1 : c.v.o == 1 || c.v.at[kAxes - 1] != 1;
@@ -220,7 +240,7 @@ Tiling MakeTiling(const Contraction& c, int64_t copies, int threads, int64_t lim
     const double share = c.zipped ? 1 : c.share;
     if (threads > 1) ShareOut(t, m, n, static_cast<double>(copies) * share, threads, rates);
     t.slots = std::clamp<int64_t>(Product(copies, CeilDiv(m, t.mb), CeilDiv(n, t.nb)), 1, threads);
-    t.slot_floats = Tiling::kAlign + t.a_floats() + t.kc * t.nb + t.c_floats();
+    t.slot_floats = Tiling::kAlign + t.a_floats() + t.b_floats() + t.c_floats();
   };
   // b takes half of L2, and c, which streams past it, may be as large as all of it (each c, where
   // there are two).
@@ -233,13 +253,13 @@ Tiling MakeTiling(const Contraction& c, int64_t copies, int threads, int64_t lim
     return t;
   }
   for (; budget.b > stack.b; try_budget(budget)) {
-    const bool stack_holds = t.kc * t.nb <= Tiling::kStackB && t.c_floats() <= Tiling::kStackC;
+    const bool stack_holds = t.b_floats() <= Tiling::kStackB && t.c_floats() <= Tiling::kStackC;
     if (stack_holds) break;  // a small problem needs no workspace
     if (limit < 0 || t.workspace_bytes() <= limit) return t;
     budget = {budget.b / 2, budget.c / 2};
   }
-  if (t.kc * t.nr > stack.b) {
-    ChooseShape(t, m, n, unit, stack.b / t.kc);
+  if (t.kc_floats * t.nr > stack.b) {
+    ChooseShape(t, m, n, unit, stack.b / t.kc_floats);
     try_budget(stack);
   }
   // Of c the stack holds less than halving both has left: 6 Ki floats.

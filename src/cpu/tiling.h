@@ -10,13 +10,14 @@
 
 namespace convgrad {
 
-// What a CPU offers for f32.
+// What a CPU offers for a type.
 struct VectorUnit {
   const char* name = "";
-  int lanes = 4;           // of a vector
+  int lanes = 4;           // of a vector of f32
   int registers = 32;      // of vectors
   bool a_by_rows = false;  // tiles can read a by rows
   int64_t l2_bytes = 1 << 20;
+  int64_t terms_each = 1;  // of an element of a and b, see element.h
 };
 
 // c[m, n] = sum over k of a[k, m] * b[k, n]. o is n or m.
@@ -34,7 +35,9 @@ struct Tiling {
   int nr = 12;               // vectors * lanes
   int64_t mb = 0;            // rows of a block, a multiple of mr
   int64_t nb = 0;            // columns of a block, a multiple of nr
-  int64_t kc = 0;            // depth of a block: the longest chunk
+  int64_t terms_each = 1;    // of an element of a and b
+  int64_t kc = 0;            // depth of a block: terms of the longest chunk
+  int64_t kc_floats = 0;     // and the memory that its elements take
   bool stores_last = false;  // after all chunks, column panel by column panel
   bool keeps_c = false;      // c is kept between chunks
   int results = 1;           // c of a task: 2 where two phases are zipped
@@ -51,8 +54,9 @@ struct Tiling {
 
   bool a_by_rows = false;  // a is packed [row, k]
 
-  int64_t a_step() const { return a_by_rows ? kRowPitch : kc; }  // floats for each row
+  int64_t a_step() const { return a_by_rows ? kRowPitch : kc_floats; }  // floats for each row
   int64_t a_floats() const { return a_panels * mr * a_step(); }
+  int64_t b_floats() const { return kc_floats * nb; }
   int64_t c_floats() const { return keeps_c ? results * mb * nb : 0; }
   int64_t slab_floats() const { return mb * nb; }
   int64_t workspace_bytes() const {

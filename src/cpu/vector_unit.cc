@@ -6,6 +6,7 @@
 #include "hwy/foreach_target.h"
 #include "cpu/cache.h"
 #include "cpu/engine.h"
+#include "cpu/tile.h"
 #include "cpu/vectors-inl.h"
 #include "hwy/highway.h"
 // clang-format on
@@ -14,9 +15,11 @@ HWY_BEFORE_NAMESPACE();
 namespace convgrad {
 namespace HWY_NAMESPACE {
 
-VectorUnit UnitHere() {
-  return {hwy::TargetName(HWY_TARGET), kLanes, kRegisters, !CONVGRAD_MULTIPLIES_BY_LANES,
-          SecondLevelCacheBytes()};
+VectorUnit UnitHere(DataType type) {
+  VectorUnit unit{hwy::TargetName(HWY_TARGET), kLanes, kRegisters, !CONVGRAD_MULTIPLIES_BY_LANES,
+                  SecondLevelCacheBytes()};
+  if (CONVGRAD_MULTIPLIES_BY_LANES && type == DataType::kBF16 && HasBfmmla()) unit.terms_each = 4;
+  return unit;
 }
 
 }  // namespace HWY_NAMESPACE
@@ -28,7 +31,7 @@ namespace convgrad {
 
 HWY_EXPORT(UnitHere);
 
-VectorUnit PickedVectorUnit() { return HWY_DYNAMIC_DISPATCH(UnitHere)(); }
+VectorUnit PickedVectorUnit(DataType type) { return HWY_DYNAMIC_DISPATCH(UnitHere)(type); }
 
 }  // namespace convgrad
 #endif  // HWY_ONCE

@@ -1,0 +1,177 @@
+// Packing of wgrad where an element of a panel is several pixels: lines of an image begin anywhere
+// in an element. The terms of some rows are gathered as runs of pixels first.
+#if defined(CONVGRAD_CPU_PACK_SUMS_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef CONVGRAD_CPU_PACK_SUMS_INL_H_
+#undef CONVGRAD_CPU_PACK_SUMS_INL_H_
+#else
+#define CONVGRAD_CPU_PACK_SUMS_INL_H_
+#endif
+
+#include <algorithm>
+#include <cstring>
+
+#include "cpu/pack-inl.h"
+#include "cpu/rect_quads-inl.h"
+#include "hwy/highway.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace convgrad {
+namespace HWY_NAMESPACE {
+
+#if HWY_TARGET != HWY_SCALAR
+
+// The terms of a row, in order: runs of pixels, of which [begin, end) are inside their tensor.
+template <class T>
+struct TermRuns {
+  struct Run {
+    const T* from;  // of pixel `begin`
+    int64_t stride;
+    int64_t begin, end, count;
+  };
+  int64_t count = 0;  // of runs
+  int64_t terms = 0;
+  Run runs[Chunks::kLongest];
+
+  void Add(const Run& run) {
+    runs[count++] = run;
+    terms += run.count;
+  }
+};
+
+// Elements that are `stride` apart.
+template <class T>
+HWY_INLINE void CopyTerms(const T* from, int64_t stride, int64_t count, uint16_t* to) {
+  const D8 d;
+  const hn::Half<D8> half;
+  int64_t i = 0;
+  if (stride == 1) {
+    for (; i + 8 <= count; i += 8) hn::StoreU(LoadBits(d, from + i), d, to + i);
+    if (i < count && count >= 8) {  // the last eight again
+      hn::StoreU(LoadBits(d, from + count - 8), d, to + count - 8);
+      return;
+    }
+    if (count >= 4) {
+      hn::StoreU(LoadBits(half, from), half, to);
+      hn::StoreU(LoadBits(half, from + count - 4), half, to + count - 4);
+      return;
+    }
+  } else if (stride == 2) {  // the last vector would read one beyond the last element
+    for (; i + 9 <= count; i += 8) hn::StoreU(LoadRows<2>(from + 2 * i), d, to + i);
+  }
+  for (; i < count; ++i) to[i] = LoadAt<T>(from, i * stride).bits;
+}
+
+HWY_INLINE void ZeroTerms(uint16_t* to, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) to[i] = 0;
+}
+
+// Rows that are next to each other: four terms at a time, all rows of them.
+template <class T>
+void PackNeighbours(const TermRuns<T>& runs, int64_t rows, const Panels<Quad>& panels, int64_t r0) {
+  const T* const zeros = reinterpret_cast<const T*>(kZeros);
+  const T* sources[Chunks::kLongest + 3];
+  int64_t k = 0;
+  for (int64_t i = 0; i < runs.count; ++i) {
+    const auto& run = runs.runs[i];
+    for (int64_t p = 0; p < run.begin; ++p) sources[k++] = zeros;
+    const T* from = run.from;
+    for (int64_t p = run.begin; p < run.end; ++p, from += run.stride) sources[k++] = from;
+    for (int64_t p = run.end; p < run.count; ++p) sources[k++] = zeros;
+  }
+  while (k % 4 != 0) sources[k++] = zeros;
+  ForEachPiece(panels, 0, r0, rows, [&](int64_t r, int64_t count, Quad* to) {
+    for (int64_t q = 0; q < k; q += 4, to += panels.width) {
+      const T* const four[] = {sources[q] + r, sources[q + 1] + r, sources[q + 2] + r,
+                               sources[q + 3] + r};
+      InterleaveRows<1>(four, count, true, to);
+    }
+  });
+}
+
+// Rows `row_stride` apart: each is copied, or taken as it is where it is one run, and turned.
+template <class T>
+void PackApart(const TermRuns<T>& runs, int64_t rows, int64_t row_stride,
+               const Panels<Quad>& panels, int64_t r0) {
+  constexpr int64_t kRows = 4;
+  alignas(16) uint16_t terms[kRows][Chunks::kLongest];
+  const auto& first = runs.runs[0];
+  const bool as_it_is =
+      runs.count == 1 && first.stride == 1 && first.begin == 0 && first.end == first.count;
+  for (int64_t r = 0; r < rows;) {
+    const int64_t count = std::min({kRows, rows - r, panels.width - (r0 + r) % panels.width});
+    const T* sources[kRows];
+    for (int64_t j = 0; j < count; ++j) {
+      const int64_t offset = (r + j) * row_stride;
+      sources[j] = as_it_is ? first.from + offset : reinterpret_cast<const T*>(terms[j]);
+      uint16_t* to = terms[j];
+      for (int64_t i = 0; i < runs.count && !as_it_is; to += runs.runs[i++].count) {
+        const auto& run = runs.runs[i];
+        ZeroTerms(to, run.begin);
+        if (run.begin < run.end) {
+          CopyTerms(run.from + offset, run.stride, run.end - run.begin, to + run.begin);
+        }
+        ZeroTerms(to + run.end, run.count - run.end);
+      }
+    }
+    TurnRows(sources, count, runs.terms, panels.At(0, r0 + r), panels.width);
+    r += count;
+  }
+}
+
+template <class T>
+void PackTermRuns(const TermRuns<T>& runs, int64_t rows, int64_t row_stride,
+                  const Panels<Quad>& panels, int64_t r0) {
+  row_stride == 1 && rows >= 4 ? PackNeighbours(runs, rows, panels, r0)
+                               : PackApart(runs, rows, row_stride, panels, r0);
+}
+
+template <class T>
+void PackTaps(const Contraction& c, const T* g, Range rows, const Chunk& chunk,
+              const Panels<Quad>& panels) {
+  constexpr int64_t kMost = 512;  // rows for which there are zeros
+  for (int64_t done = 0; done < rows.size();) {
+    const RowPlace place = PlaceOfRow(c, rows.begin + done);
+    const Walk3 tap(place.tap, c.axes[1].taps, c.axes[2].taps);
+    const int64_t width = std::min({rows.size() - done, place.run, kMost});
+    TermRuns<T> runs;
+    for (int64_t i = chunk.outer.begin; i < chunk.outer.end; ++i) {
+      const Range pixels{i * c.pixels() + chunk.inner.begin, i * c.pixels() + chunk.inner.end};
+      ForEachPixelRun(c, pixels, [&](int64_t image, const Walk3& pixel, int64_t, int64_t count) {
+        const TapView view = ViewThroughTap(c, image, pixel, count, tap);
+        runs.Add({g + (view.offset + place.channel * c.g.channel), view.stride, view.begin,
+                  view.end, count});
+      });
+    }
+    PackTermRuns(runs, width, c.g.channel, panels, done);
+    done += width;
+  }
+}
+
+template <class T>
+void PackValues(const Contraction& c, const T* v, Range o, const Chunk& chunk,
+                const Panels<Quad>& panels) {
+  TermRuns<T> runs;
+  for (int64_t i = chunk.outer.begin; i < chunk.outer.end; ++i) {
+    const int64_t image_at = c.v.first + i * c.v.image + o.begin * c.v.o;
+    if (PixelsAreOneRun(c)) {
+      const int64_t count = chunk.inner.size();
+      runs.Add({v + (image_at + chunk.inner.begin * c.v.at[2]), c.v.at[2], 0, count, count});
+      continue;
+    }
+    const Range pixels{i * c.pixels() + chunk.inner.begin, i * c.pixels() + chunk.inner.end};
+    ForEachPixelRun(c, pixels, [&](int64_t, const Walk3& pixel, int64_t, int64_t count) {
+      const int64_t at =
+          pixel.at[0] * c.v.at[0] + pixel.at[1] * c.v.at[1] + pixel.at[2] * c.v.at[2];
+      runs.Add({v + (image_at + at), c.v.at[2], 0, count, count});
+    });
+  }
+  PackTermRuns(runs, o.size(), c.v.o, panels, 0);
+}
+
+#endif  // HWY_TARGET != HWY_SCALAR
+
+}  // namespace HWY_NAMESPACE
+}  // namespace convgrad
+HWY_AFTER_NAMESPACE();
+
+#endif  // per-target include guard

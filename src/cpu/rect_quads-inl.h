@@ -1,0 +1,234 @@
+// Rectangles of a strided tensor of 16-bit elements into panels of quads, four terms along k next
+// to each other: what rect-inl.h does for floats. Nothing is converted, bits are moved.
+#if defined(CONVGRAD_CPU_RECT_QUADS_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef CONVGRAD_CPU_RECT_QUADS_INL_H_
+#undef CONVGRAD_CPU_RECT_QUADS_INL_H_
+#else
+#define CONVGRAD_CPU_RECT_QUADS_INL_H_
+#endif
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+
+#include "cpu/element.h"
+#include "cpu/rect-inl.h"
+#include "hwy/highway.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace convgrad {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+#if HWY_TARGET != HWY_SCALAR
+
+using D8 = hn::FixedTag<uint16_t, 8>;
+using V8 = hn::Vec<D8>;
+
+// Up to four terms, `stride` apart.
+template <class T>
+HWY_INLINE Quad GatherQuad(const T* from, int64_t stride, int64_t count) {
+  Quad quad{};
+  if (count >= 4) {
+    for (int i = 0; i < 4; ++i) quad.terms[i] = LoadAt<T>(from, i * stride).bits;
+    return quad;
+  }
+  for (int64_t i = 0; i < count; ++i) quad.terms[i] = LoadAt<T>(from, i * stride).bits;
+  return quad;
+}
+
+template <class T>
+HWY_INLINE void SetElement(const T* from, int64_t stride, int64_t count, Quad& element) {
+  element = GatherQuad(from, stride, count);
+}
+
+// Eight or four rows, one or two elements apart; with 2, one more is read.
+template <int kStride, class T>
+HWY_INLINE V8 LoadRows(const T* at) {
+  const D8 d;
+  if constexpr (kStride == 1) return LoadBits(d, at);
+  return hn::ConcatEven(d, LoadBits(d, at + 8), LoadBits(d, at));
+}
+template <int kStride, class T>
+HWY_INLINE V8 LoadHalfOfRows(const T* at) {
+  const D8 d;
+  const hn::Half<D8> half;
+  if constexpr (kStride == 1) return hn::ZeroExtendVector(d, LoadBits(half, at));
+  const V8 pairs = LoadBits(d, at);
+  return hn::ConcatEven(d, pairs, pairs);
+}
+
+struct QuadRows {
+  V8 r01, r23, r45, r67;  // rows, two in each
+};
+
+// Rows of four k.
+HWY_INLINE QuadRows Interleave(V8 k0, V8 k1, V8 k2, V8 k3) {
+  const D8 d;
+  const hn::Repartition<uint32_t, D8> dd;
+  const auto lower01 = hn::BitCast(dd, hn::InterleaveLower(d, k0, k1));
+  const auto lower23 = hn::BitCast(dd, hn::InterleaveLower(d, k2, k3));
+  const auto upper01 = hn::BitCast(dd, hn::InterleaveUpper(d, k0, k1));
+  const auto upper23 = hn::BitCast(dd, hn::InterleaveUpper(d, k2, k3));
+  return {hn::BitCast(d, hn::InterleaveLower(dd, lower01, lower23)),
+          hn::BitCast(d, hn::InterleaveUpper(dd, lower01, lower23)),
+          hn::BitCast(d, hn::InterleaveLower(dd, upper01, upper23)),
+          hn::BitCast(d, hn::InterleaveUpper(dd, upper01, upper23))};
+}
+
+HWY_INLINE void StoreTwo(V8 rows, Quad* to) { hn::StoreU(rows, D8(), to->terms); }
+
+// Rows of four k, each contiguous or every other element. Without `more`, nothing follows the last.
+template <int kStride, class T>
+HWY_INLINE void InterleaveRows(const T* const* k, int64_t rows, bool more, Quad* to) {
+  const int64_t vectors = kStride == 1 || more ? rows : rows - 1;
+  int64_t r = 0;
+  for (; r + 8 <= vectors; r += 8) {
+    const int64_t at = r * kStride;
+    const QuadRows quads = Interleave(LoadRows<kStride>(k[0] + at), LoadRows<kStride>(k[1] + at),
+                                      LoadRows<kStride>(k[2] + at), LoadRows<kStride>(k[3] + at));
+    StoreTwo(quads.r01, to + r);
+    StoreTwo(quads.r23, to + r + 2);
+    StoreTwo(quads.r45, to + r + 4);
+    StoreTwo(quads.r67, to + r + 6);
+  }
+  const auto four = [&](int64_t first) {
+    const int64_t at = first * kStride;
+    const QuadRows quads =
+        Interleave(LoadHalfOfRows<kStride>(k[0] + at), LoadHalfOfRows<kStride>(k[1] + at),
+                   LoadHalfOfRows<kStride>(k[2] + at), LoadHalfOfRows<kStride>(k[3] + at));
+    StoreTwo(quads.r01, to + first);
+    StoreTwo(quads.r23, to + first + 2);
+  };
+  if (r + 4 <= vectors) {
+    four(r);
+    r += 4;
+  }
+  if (r < rows && vectors >= 4 && kStride == 1) {  // the last four again
+    four(rows - 4);
+    return;
+  }
+  for (; r < rows; ++r) {
+    for (int i = 0; i < 4; ++i) to[r].terms[i] = LoadAt<T>(k[i], r * kStride).bits;
+  }
+}
+
+// Two rows that are contiguous along k.
+template <class T>
+HWY_INLINE void TurnTwoRows(const T* s0, const T* s1, int64_t depth, Quad* to, int64_t width) {
+  const D8 d;
+  const hn::Repartition<uint64_t, D8> dd;
+  int64_t k = 0;
+  for (; k + 8 <= depth; k += 8, to += 2 * width) {
+    const auto x = hn::BitCast(dd, LoadBits(d, s0 + k)), y = hn::BitCast(dd, LoadBits(d, s1 + k));
+    StoreTwo(hn::BitCast(d, hn::InterleaveLower(dd, x, y)), to);
+    StoreTwo(hn::BitCast(d, hn::InterleaveUpper(dd, x, y)), to + width);
+  }
+  for (; k < depth; k += 4, to += width) {
+    to[0] = GatherQuad(s0 + k, 1, depth - k);
+    to[1] = GatherQuad(s1 + k, 1, depth - k);
+  }
+}
+
+// Up to a panel of rows that are contiguous along k, from anywhere; `width` quads from one k to the
+// next.
+template <class T>
+void TurnRows(const T* const* sources, int64_t rows, int64_t depth, Quad* to, int64_t width) {
+  int64_t r = 0;
+  for (; r + 2 <= rows; r += 2) TurnTwoRows(sources[r], sources[r + 1], depth, to + r, width);
+  if (r == rows) return;
+  for (int64_t k = 0; k < depth; k += 4) {
+    to[k / 4 * width + r] = GatherQuad(sources[r] + k, 1, depth - k);
+  }
+}
+
+// As many zeros as a panel is wide, at a stride of two.
+inline constexpr uint16_t kZeroTerms[64] = {};
+
+template <int kStride, class T>
+void InterleaveRect(const T* source, const Rect& rect, const Panels<Quad>& panels, int64_t k0,
+                    int64_t r0) {
+  ForEachPiece(panels, k0, r0, rect.rows, [&](int64_t r, int64_t count, Quad* to) {
+    const T* from = source + r * kStride;
+    const T* sources[4];
+    const bool more = r + count < rect.rows;
+    for (int64_t k = 0; k < rect.depth; k += 4, to += panels.width) {
+      for (int i = 0; i < 4; ++i, from += rect.k_stride) {
+        sources[i] = k + i < rect.depth ? from : reinterpret_cast<const T*>(kZeroTerms);
+      }
+      InterleaveRows<kStride>(sources, count, more, to);
+    }
+  });
+}
+
+template <class T>
+void PackRect(const T* source, const Rect& rect, const Panels<Quad>& panels, int64_t k0,
+              int64_t r0) {
+  if (rect.row_stride == 1) return InterleaveRect<1>(source, rect, panels, k0, r0);
+  if (rect.row_stride == 2) return InterleaveRect<2>(source, rect, panels, k0, r0);
+  const int64_t step = rect.row_stride, width = panels.width;
+  ForEachPiece(panels, k0, r0, rect.rows, [&](int64_t r, int64_t count, Quad* to) {
+    const T* from = source + r * step;
+    if (rect.k_stride == 1) {
+      for (; count >= 2; count -= 2, from += 2 * step, to += 2) {
+        TurnTwoRows(from, from + step, rect.depth, to, width);
+      }
+    }
+    for (int64_t k = 0; k < rect.depth; k += 4, to += width) {
+      for (int64_t i = 0; i < count; ++i) {
+        to[i] = GatherQuad(from + i * step + k * rect.k_stride, rect.k_stride, rect.depth - k);
+      }
+    }
+  });
+}
+
+// See rect-inl.h; channels of a tap are in quads.
+template <class T>
+void PackScatteredTaps(const T* source, const TapRect& rect, const int64_t* offsets,
+                       const Panels<Quad>& panels) {
+  const int64_t width = panels.width, tap_quads = CeilDiv(rect.channels, 4) * width;
+  for (int64_t p = 0; p < rect.rows; p += width) {
+    const int64_t count = std::min(width, rect.rows - p);
+    for (int64_t c = 0; c < rect.channels; c += 4) {
+      const T* from = source + (p * rect.row_stride + c * rect.channel_stride);
+      Quad* to = panels.At(c / 4, p);
+      for (int64_t t = 0; t < rect.taps; ++t, to += tap_quads) {
+        for (int64_t r = 0; r < count; ++r) {
+          to[r] = GatherQuad(from + r * rect.row_stride + offsets[t], rect.channel_stride,
+                             rect.channels - c);
+        }
+      }
+    }
+  }
+}
+
+template <class T>
+void PackTapRect(const T* source, const TapRect& rect, const Panels<Quad>& panels) {
+  int64_t offsets[Chunks::kLongest];
+  for (int64_t t = 0; t < rect.taps; ++t) offsets[t] = t;
+  PackScatteredTaps(source, rect, offsets, panels);
+}
+
+// Whether none of the terms is an infinity or NaN.
+inline bool AllFinite(const Quad* quads, int64_t count) {
+  const D8 d;
+  const V8 exponent = hn::Set(d, 0x7f80);
+  auto special = hn::Zero(d);
+  const uint16_t* const terms = quads->terms;
+  int64_t i = 0;
+  for (; i + 8 <= 4 * count; i += 8) {
+    const V8 bits = hn::And(hn::LoadU(d, terms + i), exponent);
+    special = hn::Or(special, hn::VecFromMask(d, hn::Eq(bits, exponent)));
+  }
+  bool finite = hn::AllTrue(d, hn::Eq(special, hn::Zero(d)));
+  for (; i < 4 * count; ++i) finite = finite && (terms[i] & 0x7f80) != 0x7f80;
+  return finite;
+}
+
+#endif  // HWY_TARGET != HWY_SCALAR
+
+}  // namespace HWY_NAMESPACE
+}  // namespace convgrad
+HWY_AFTER_NAMESPACE();
+
+#endif  // per-target include guard

@@ -1,0 +1,60 @@
+// Where a tile's loop reads an operand: a panel, or lines that several terms share. Elements are E.
+#ifndef CONVGRAD_CPU_TILE_OPERAND_H_
+#define CONVGRAD_CPU_TILE_OPERAND_H_
+
+#include <cstdint>
+
+#include "cpu/tile.h"
+
+#define CONVGRAD_ALWAYS_INLINE inline __attribute__((always_inline))
+
+namespace convgrad {
+
+// An operand at one k: `kWidth` elements, in vectors of kUnit.
+template <class E, int kWidth, int kUnit>
+struct PanelAt {
+  static constexpr bool kLeaps = false;
+  const E* __restrict at;
+
+  PanelAt(const E* first, const TileTerms&) : at(first) {}
+  CONVGRAD_ALWAYS_INLINE void Next() { at += kWidth; }
+  CONVGRAD_ALWAYS_INLINE void Leap(int64_t) {}
+  CONVGRAD_ALWAYS_INLINE const E* Vector(int i) const { return at + i * kUnit; }
+  CONVGRAD_ALWAYS_INLINE E Factor(int r) const { return at[r]; }
+};
+
+// Runs of kRun elements are of one line. kPitch: elements from position to position.
+template <class E, int kWidth, int kUnit, int kRun = kUnit, int64_t kPitch = 1>
+struct LinesAt {
+  static constexpr bool kLeaps = true;
+  static constexpr int kCount = kWidth / kRun;
+  const E* const first;
+  const int64_t* const begins;
+  const int64_t step, turn, gap;
+  const E* __restrict at[kCount];  // of runs
+
+  LinesAt(const E* lines, const TileTerms& terms)
+      : first(lines),
+        begins(terms.begins),
+        step(kPitch == 1 ? terms.step : 1),
+        turn(terms.turn),
+        gap(terms.gap * kPitch) {}
+  CONVGRAD_ALWAYS_INLINE void Next() {
+#pragma GCC unroll 6
+    for (int i = 0; i < kCount; ++i) at[i] += step;
+  }
+  CONVGRAD_ALWAYS_INLINE void Leap(int64_t segment) {
+#pragma GCC unroll 6
+    for (int i = 0; i < kCount; ++i) {
+      at[i] = first + begins[segment] + i * kRun * kPitch + (i * kRun < turn ? 0 : gap);
+    }
+  }
+  CONVGRAD_ALWAYS_INLINE const E* Vector(int i) const {
+    return at[i * kUnit / kRun] + i * kUnit % kRun;
+  }
+  CONVGRAD_ALWAYS_INLINE E Factor(int r) const { return at[r / kRun][kPitch * (r % kRun)]; }
+};
+
+}  // namespace convgrad
+
+#endif  // CONVGRAD_CPU_TILE_OPERAND_H_
