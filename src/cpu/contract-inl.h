@@ -25,8 +25,8 @@ HWY_BEFORE_NAMESPACE();
 namespace convgrad {
 namespace HWY_NAMESPACE {
 
-// T: of the tensors; E: of the panels.
-template <class T, class E>
+// T: of the tensors that are read; U: of the one that is written; E: of the panels.
+template <class T, class E, class U>
 class Block {
  public:
   Block(const Contraction& contraction, const Tiling& tiling, const BlockOperands& operands)
@@ -37,7 +37,9 @@ class Block {
         lines_(LinesOf(contraction, tiling, kLanes)),
         line_pitch_(tiling.a_by_rows ? kLinePitch : 1),
         line_step_(tiling.a_by_rows ? 1 : lines_.width),
-        tile_(TileFunctionOf(tiling.mr, tiling.vectors, SourceOf(tiling, lines_), kTermsOf<E>)) {}
+        tile_(TileFunctionOf(tiling.mr, tiling.vectors, SourceOf(tiling, lines_), kTermsOf<E>)),
+        tile_out_(kTermsOf<E> == 1 ? tile_ : BfmmlaTileOf(tiling.mr, SourceOf(tiling, lines_), true)) {
+  }
 
   // a: [kc, mr], a few panels. b: [kc, nb] in panels of nr.
   void Start(Range m, Range n, E* a, E* b) {
@@ -79,7 +81,7 @@ class Block {
       columns = std::min<int64_t>({4, t_.nr - j % t_.nr, n_.size() - j});
       StoreZipped(rows, even + at, odd + at, columns, n_edge_.offsets + j,
                   operands_.bias == nullptr ? nullptr : n_edge_.bias + j,
-                  static_cast<T*>(operands_.out));
+                  static_cast<U*>(operands_.out));
     }
   }
 
@@ -217,8 +219,9 @@ class Block {
   }
 
   // One tile. What its operands' addresses wait for, the tile waits for: no division here (3 %).
+  template <class To>
   HWY_INLINE void Multiply(const RowPanel& rows, int64_t p, const Chunk& chunk, const float* c,
-                           ChunkJoin join, float* to, const int64_t* to_rows) const {
+                           ChunkJoin join, To* to, const int64_t* to_rows) const {
     const Live &x = rows.live, &y = live_[p];
     const E *a = rows.a, *b = b_panels_[p];
     const int64_t depth = Depth(chunk);
@@ -242,7 +245,7 @@ class Block {
         }
       }
     }
-    tile_(a, b, terms, c, join, to, to_rows);
+    (sizeof(To) == sizeof(float) ? tile_ : tile_out_)(a, b, terms, c, join, to, to_rows);
   }
 
   void RunChunk(int64_t index, bool last, const Chunk& chunk, float* c) {
@@ -267,11 +270,11 @@ class Block {
         if (scales) std::fill(c, c + tile_floats, 0.0f);
         if (scales) LoadTile(at, c);
         if (stores && GoesStraightOut(at)) {
-          Multiply(panel, p, chunk, c, join,
-                   static_cast<float*>(operands_.out) + at.column_offsets[0], at.row_offsets);
+          Multiply(panel, p, chunk, c, join, static_cast<U*>(operands_.out) + at.column_offsets[0],
+                   at.row_offsets);
         } else {
           Multiply(panel, p, chunk, c, join, c, c_rows_);
-          if (stores) StoreTile(at, c, t_.nr, static_cast<T*>(operands_.out));
+          if (stores) StoreTile(at, c, t_.nr, static_cast<U*>(operands_.out));
         }
       }
     }
@@ -289,7 +292,7 @@ class Block {
 
   // A chain goes on from the very bits of the micro-batch before.
   void LoadTile(const TileEdges& at, float* c) const {
-    LoadScaled(at, static_cast<const T*>(operands_.out), operands_.beta,
+    LoadScaled(at, static_cast<const U*>(operands_.out), operands_.beta,
                chunks_.chained ? -0.0f : 0.0f, c, t_.nr);
   }
 
@@ -315,7 +318,7 @@ class Block {
       FillKernelRows(c_, m_, m_edge_.offsets, t_.mr, t_.nr, panels_ * tile_floats, rows);
       for (int64_t p = 0, j = 0; p < panels_; ++p, j += t_.nr) {
         StoreKernels(rows, m_edge_.offsets, c + p * tile_floats, n_edge_.offsets + j,
-                     std::min<int64_t>(t_.nr, n_.size() - j), static_cast<T*>(operands_.out));
+                     std::min<int64_t>(t_.nr, n_.size() - j), static_cast<U*>(operands_.out));
       }
       return;
     }
@@ -326,14 +329,14 @@ class Block {
         at.row_offsets += i;
         at.row_ends += i;
         if (at.row_bias != nullptr) at.row_bias += i;
-        StoreTile(at, tile, t_.nr, static_cast<T*>(operands_.out));
+        StoreTile(at, tile, t_.nr, static_cast<U*>(operands_.out));
       }
     }
   }
 
   // A whole tile, of the result's type, whose rows are contiguous there.
   bool GoesStraightOut(const TileEdges& at) const {
-    return sizeof(T) == sizeof(float) && at.column_step == 1 && at.column_ends == nullptr &&
+    return (sizeof(U) == sizeof(float) || kTermsOf<E> > 1) && at.column_step == 1 && at.column_ends == nullptr &&
            at.rows == t_.mr && at.columns == t_.nr && operands_.bias == nullptr;
   }
 
@@ -360,6 +363,7 @@ class Block {
   const Lines lines_;
   const int64_t line_pitch_, line_step_;  // elements from position to position, from k to k
   const TileFunction tile_;
+  const TileFunction tile_out_;  // the same, rounded to U
   Range m_, n_;
   int64_t panels_ = 0;  // of n
   E* a_ = nullptr;
@@ -378,18 +382,18 @@ class Block {
   alignas(64) float tile_c_[24 * kLanes];  // [mr, nr]
 };
 
-template <class T, class E>
+template <class T, class E, class U>
 void RunIn(const Contraction& contraction, const Tiling& tiling, const BlockOperands& operands,
            Range m, Range n, float* a_memory, float* b_memory, float* c, const BlockStep& step) {
   E *const a = reinterpret_cast<E*>(a_memory), *const b = reinterpret_cast<E*>(b_memory);
   {
-    Block<T, E> block(contraction, tiling, operands);
+    Block<T, E, U> block(contraction, tiling, operands);
     block.Start(m, n, a, b);
     if (step.kind != BlockStep::kWhole) return block.RunStep(step);
     block.RunWhole(c);
     if (step.odd == nullptr) return block.StoreLast(c);
   }
-  Block<T, E> odd(*step.odd, tiling, operands);
+  Block<T, E, U> odd(*step.odd, tiling, operands);
   float* const odd_c = c + tiling.mb * tiling.nb;
   odd.Start(m, n, a, b);
   odd.RunWhole(odd_c);
@@ -397,20 +401,20 @@ void RunIn(const Contraction& contraction, const Tiling& tiling, const BlockOper
 }
 
 // Apart from RunBlock, so that only a run without workspace needs that much stack.
-template <class T, class E>
+template <class T, class E, class U>
 HWY_NOINLINE void RunOnStack(const Contraction& contraction, const Tiling& tiling,
                              const BlockOperands& operands, Range m, Range n,
                              const BlockStep& step) {
   alignas(64) float a[kRowPitch * Tiling::kMostRows], b[Tiling::kStackB], c[Tiling::kStackC];
-  RunIn<T, E>(contraction, tiling, operands, m, n, a, b, c, step);
+  RunIn<T, E, U>(contraction, tiling, operands, m, n, a, b, c, step);
 }
 
-template <class T, class E = float>
+template <class T, class E = float, class U = T>
 void RunBlock(const Contraction& contraction, const Tiling& tiling, const BlockOperands& operands,
               Range m, Range n, float* memory, const BlockStep& step) {
-  if (memory == nullptr) return RunOnStack<T, E>(contraction, tiling, operands, m, n, step);
+  if (memory == nullptr) return RunOnStack<T, E, U>(contraction, tiling, operands, m, n, step);
   float* const b = memory + tiling.a_floats();
-  RunIn<T, E>(contraction, tiling, operands, m, n, memory, b, b + tiling.b_floats(), step);
+  RunIn<T, E, U>(contraction, tiling, operands, m, n, memory, b, b + tiling.b_floats(), step);
 }
 
 }  // namespace HWY_NAMESPACE

@@ -17,7 +17,7 @@ void RunBlockBF16Here(const Contraction& contraction, const Tiling& tiling,
                       const BlockStep& step) {
 #if CONVGRAD_MULTIPLIES_BY_LANES
   if (tiling.terms_each == kTermsOf<Quad>) {
-    return RunBlock<BF16, Quad>(contraction, tiling, operands, m, n, memory, step);
+    return RunBlock<NativeBF16, Quad>(contraction, tiling, operands, m, n, memory, step);
   }
 #endif
   RunBlock<BF16>(contraction, tiling, operands, m, n, memory, step);

@@ -6,9 +6,13 @@
 
 #include <cstdint>
 
+#include "core/numerics.h"
 #include "cpu/contraction.h"
 
 namespace convgrad {
+
+// bf16 on a CPU that has instructions for it.
+struct NativeBF16 : BF16 {};
 
 // bf16, for BFMMLA.
 struct alignas(8) Quad {

@@ -79,13 +79,14 @@ void PackNeighbours(const TermRuns<T>& runs, int64_t rows, const Panels<Quad>& p
     for (int64_t p = run.end; p < run.count; ++p) sources[k++] = zeros;
   }
   while (k % 4 != 0) sources[k++] = zeros;
-  ForEachPiece(panels, 0, r0, rows, [&](int64_t r, int64_t count, Quad* to) {
-    for (int64_t q = 0; q < k; q += 4, to += panels.width) {
+  // All rows of four pixels at a time: pixel after pixel, memory is read in one go.
+  for (int64_t q = 0; q < k; q += 4) {
+    ForEachPiece(panels, q / 4, r0, rows, [&](int64_t r, int64_t count, Quad* to) {
       const T* const four[] = {sources[q] + r, sources[q + 1] + r, sources[q + 2] + r,
                                sources[q + 3] + r};
       InterleaveRows<1>(four, count, true, to);
-    }
-  });
+    });
+  }
 }
 
 // Rows `row_stride` apart: each is copied, or taken as it is where it is one run, and turned.

@@ -125,14 +125,14 @@ void StoreTileByColumns(const TileEdges& at, const float* tile, int64_t width, T
   for (int64_t j = 0; j < at.columns; ++j) {
     if (step != 0 && at.row_bias == nullptr && at.column_bias == nullptr) {
       T* to = out + at.offset(0, j);
-      for (int64_t r = 0; r < at.rows; ++r) StoreAt(to, r * step, Narrow<T>(tile[r * width + j]));
+      for (int64_t r = 0; r < at.rows; ++r) StoreAt(to, r * step, NarrowSum(tile[r * width + j], T()));
       continue;
     }
     for (int64_t r = 0; r < at.rows; ++r) {
       float value = tile[r * width + j];
       if (at.row_bias != nullptr) value += at.row_bias[r];
       if (at.column_bias != nullptr) value += at.column_bias[j];
-      StoreAt(out, at.offset(r, j), Narrow<T>(value));
+      StoreAt(out, at.offset(r, j), NarrowSum(value, T()));
     }
   }
 }
@@ -145,7 +145,7 @@ void StorePhases(const TileEdges& at, const float* tile, int64_t width, T* out) 
       if (!at.exists(r, j)) continue;
       float value = tile[r * width + j];
       if (at.column_bias != nullptr) value += at.column_bias[j];
-      StoreAt(out, at.offset(r, j), Narrow<T>(value));
+      StoreAt(out, at.offset(r, j), NarrowSum(value, T()));
     }
   }
 }
@@ -208,7 +208,7 @@ void StoreKernels(const KernelRows& rows, const int64_t* row_offsets, const floa
 #endif
     for (int64_t t = 0; t < (step > 0 ? 4 : 1); ++t) {
       const float* from = c + rows.at[r + t * step];
-      for (int64_t i = j; i < columns; ++i) StoreAt(to, column_offsets[i] + t, Narrow<T>(from[i]));
+      for (int64_t i = j; i < columns; ++i) StoreAt(to, column_offsets[i] + t, NarrowSum(from[i], T()));
     }
   }
 }
@@ -258,8 +258,8 @@ void StoreZipped(const ZippedRows& rows, const float* even, const float* odd, in
     const int64_t at = rows.At(r);
     for (int64_t j = 0; j < columns; ++j) {
       const float add = bias == nullptr ? 0.0f : bias[j];
-      StoreAt(out, to[0] + column_offsets[j], Narrow<T>(even[at + j] + add));
-      StoreAt(out, to[0] + column_offsets[j] + 1, Narrow<T>(odd[at + j] + add));
+      StoreAt(out, to[0] + column_offsets[j], NarrowSum(even[at + j] + add, T()));
+      StoreAt(out, to[0] + column_offsets[j] + 1, NarrowSum(odd[at + j] + add, T()));
     }
     ++r;
   }
@@ -286,13 +286,13 @@ void StoreTile(const TileEdges& at, const float* tile, int64_t width, T* out) {
     }
     if (at.column_step != 0 && at.row_bias == nullptr && at.column_bias == nullptr) {
       T* to = out + at.offset(r, 0);
-      for (; j < at.columns; ++j) StoreAt(to, j * at.column_step, Narrow<T>(from[j]));
+      for (; j < at.columns; ++j) StoreAt(to, j * at.column_step, NarrowSum(from[j], T()));
     }
     for (; j < at.columns; ++j) {
       float value = from[j];
       if (at.row_bias != nullptr) value += at.row_bias[r];
       if (at.column_bias != nullptr) value += at.column_bias[j];
-      StoreAt(out, at.offset(r, j), Narrow<T>(value));
+      StoreAt(out, at.offset(r, j), NarrowSum(value, T()));
     }
   }
 }

@@ -145,7 +145,7 @@ HWY_INLINE void MultiplyFromSource(const float* a, const float* b, const TileTer
 
 template <TileSource kSource, int kRows, int kVectors>
 void MultiplyTile(const void* a, const void* b, const TileTerms& terms, const float* c,
-                  ChunkJoin join, float* to, const int64_t* to_rows) {
+                  ChunkJoin join, void* to, const int64_t* to_rows) {
   const D d;
   constexpr int kWidth = kVectors * kLanes;
   V sums[kRows][kVectors];
@@ -172,7 +172,7 @@ void MultiplyTile(const void* a, const void* b, const TileTerms& terms, const fl
         const V before = add ? hn::LoadU(d, c + r * kWidth + j * kLanes) : hn::Zero(d);
         sums[r][j] = hn::Add(before, sums[r][j]);
       }
-      StoreBytes(sums[r][j], d, to + to_rows[r] + j * kLanes);
+      StoreBytes(sums[r][j], d, static_cast<float*>(to) + to_rows[r] + j * kLanes);
     }
   }
 }
@@ -210,7 +210,7 @@ namespace convgrad {
 HWY_EXPORT(TileFunctionHere);
 
 TileFunction TileFunctionOf(int rows, int vectors, TileSource source, int64_t terms_each) {
-  if (terms_each == 4) return BfmmlaTileOf(rows, vectors, source);
+  if (terms_each == 4) return BfmmlaTileOf(rows, source, false);
   return HWY_DYNAMIC_DISPATCH(TileFunctionHere)(rows, vectors, source);
 }
 

@@ -43,15 +43,16 @@ struct TileTerms {
 };
 
 using TileFunction = void (*)(const void* a, const void* b, const TileTerms& terms, const float* c,
-                              ChunkJoin join, float* to, const int64_t* to_rows);
+                              ChunkJoin join, void* to, const int64_t* to_rows);
 
 // For one of the shapes of tiling.cc, on the instruction set of this CPU. terms_each: of an element
 // of a and b, see element.h.
 TileFunction TileFunctionOf(int rows, int vectors, TileSource source, int64_t terms_each);
 
-// The same where an element is four terms of bf16. The CPU has BFMMLA, or nobody calls them.
+// The same where an element is four terms of bf16; `rounds`: what goes to rows is bf16, not f32. The
+// CPU has BFMMLA, or nobody calls them.
 bool HasBfmmla();
-TileFunction BfmmlaTileOf(int rows, int vectors, TileSource source);
+TileFunction BfmmlaTileOf(int rows, TileSource source, bool rounds);
 
 }  // namespace convgrad
 

@@ -10,6 +10,8 @@
 #include <arm_neon.h>
 #include <sys/auxv.h>
 
+#include <type_traits>
+
 namespace convgrad {
 namespace {
 
@@ -97,9 +99,16 @@ CONVGRAD_ALWAYS_INLINE float32x4_t High(float32x4_t x, float32x4_t y) {
   return vcombine_f32(vget_high_f32(x), vget_high_f32(y));
 }
 
-template <TileSource kSource, int kRows, int kColumns>
+CONVGRAD_ALWAYS_INLINE void Store(float32x4_t sums, float* to) {
+  vst1q_u8(reinterpret_cast<uint8_t*>(to), vreinterpretq_u8_f32(sums));
+}
+CONVGRAD_ALWAYS_INLINE void Store(float32x4_t sums, NativeBF16* to) {
+  vst1_u8(reinterpret_cast<uint8_t*>(to), vreinterpret_u8_bf16(vcvt_bf16_f32(sums)));
+}
+
+template <TileSource kSource, class To, int kRows, int kColumns>
 void MultiplyTile(const void* a, const void* b, const TileTerms& terms, const float* c,
-                  ChunkJoin join, float* to, const int64_t* to_rows) {
+                  ChunkJoin join, void* to, const int64_t* to_rows) {
   constexpr int kA = kRows / 2, kB = kColumns / 2;
   using A = std::conditional_t<kSource == TileSource::kALines, LinesAt<Quad, kRows, 2, 4>,
                                PanelAt<Quad, kRows, 2>>;
@@ -142,18 +151,24 @@ void MultiplyTile(const void* a, const void* b, const TileTerms& terms, const fl
       for (int r = 0; r < 2; ++r) {
         const float* before = c + (2 * i + r) * kColumns + column;
         if (joins) rows[r] = vaddq_f32(add ? vld1q_f32(before) : vdupq_n_f32(0), rows[r]);
-        vst1q_u8(reinterpret_cast<uint8_t*>(to + to_rows[2 * i + r] + column),
-                 vreinterpretq_u8_f32(rows[r]));
+        Store(rows[r], static_cast<To*>(to) + to_rows[2 * i + r] + column);
       }
     }
   }
 }
 
-template <TileSource kSource>
+template <TileSource kSource, class To>
 TileFunction OfShape(int rows) {
-  if (rows == 12) return MultiplyTile<kSource, 12, 8>;
-  if (rows == 8) return MultiplyTile<kSource, 8, 12>;
-  return MultiplyTile<kSource, 4, 24>;
+  if (rows == 12) return MultiplyTile<kSource, To, 12, 8>;
+  if (rows == 8) return MultiplyTile<kSource, To, 8, 12>;
+  return MultiplyTile<kSource, To, 4, 24>;
+}
+
+template <class To>
+TileFunction TileOf(int rows, TileSource source) {
+  if (source == TileSource::kALines) return OfShape<TileSource::kALines, To>(rows);
+  if (source == TileSource::kBLines) return OfShape<TileSource::kBLines, To>(rows);
+  return OfShape<TileSource::kPanels, To>(rows);
 }
 
 }  // namespace
@@ -163,10 +178,8 @@ bool HasBfmmla() {
   return (getauxval(AT_HWCAP2) & kHasBf16) != 0;
 }
 
-TileFunction BfmmlaTileOf(int rows, int, TileSource source) {
-  if (source == TileSource::kALines) return OfShape<TileSource::kALines>(rows);
-  if (source == TileSource::kBLines) return OfShape<TileSource::kBLines>(rows);
-  return OfShape<TileSource::kPanels>(rows);
+TileFunction BfmmlaTileOf(int rows, TileSource source, bool rounds) {
+  return rounds ? TileOf<NativeBF16>(rows, source) : TileOf<float>(rows, source);
 }
 
 }  // namespace convgrad
@@ -176,7 +189,7 @@ TileFunction BfmmlaTileOf(int rows, int, TileSource source) {
 namespace convgrad {
 
 bool HasBfmmla() { return false; }
-TileFunction BfmmlaTileOf(int, int, TileSource) { return nullptr; }
+TileFunction BfmmlaTileOf(int, TileSource, bool) { return nullptr; }
 
 }  // namespace convgrad
 

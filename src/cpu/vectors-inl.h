@@ -7,10 +7,12 @@
 #define CONVGRAD_CPU_VECTORS_INL_H_
 #endif
 
+#include <bit>
 #include <cmath>
 #include <cstdint>
 
 #include "core/numerics.h"
+#include "cpu/element.h"
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -55,6 +57,21 @@ inline bool AllFinite(const float* floats, int64_t count) {
   for (; i < count; ++i) rest += floats[i] * 0.0f;
   const V sum = hn::Add(hn::Add(zeros[0], zeros[1]), hn::Add(zeros[2], zeros[3]));
   return rest == 0 && hn::AllTrue(d, hn::Eq(sum, hn::Zero(d)));
+}
+
+// One sum, rounded once.
+HWY_INLINE float NarrowSum(float value, float) { return value; }
+HWY_INLINE BF16 NarrowSum(float value, BF16) {
+  const uint32_t bits = std::bit_cast<uint32_t>(value);
+  if (value != value) return {static_cast<uint16_t>(bits >> 16 | 0x40)};
+  return {static_cast<uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16)};
+}
+HWY_INLINE F16 NarrowSum(float value, F16) {
+#if defined(__aarch64__)
+  return {std::bit_cast<uint16_t>(static_cast<__fp16>(value))};
+#else
+  return Narrow<F16>(value);
+#endif
 }
 
 // Lanes of f32 from elements next to each other, widened.
@@ -120,6 +137,15 @@ HWY_INLINE hn::Vec<hn::Rebind<uint16_t, Tag>> NarrowBits(Tag d, hn::Vec<Tag> val
   (void)d;
   return hn::TruncateTo(hn::Rebind<uint16_t, Tag>(), hn::ShiftRight<16>(kept));
 }
+#if CONVGRAD_MULTIPLIES_BY_LANES
+HWY_INLINE hn::Vec<hn::FixedTag<uint16_t, 4>> NarrowBits(hn::FixedTag<float, 4>,
+                                                         hn::Vec<hn::FixedTag<float, 4>> value,
+                                                         NativeBF16) {
+  uint16x4_t bits;
+  asm(".arch_extension bf16\n\tbfcvtn %0.4h, %1.4s" : "=w"(bits) : "w"(value.raw));
+  return hn::Vec<hn::FixedTag<uint16_t, 4>>(bits);
+}
+#endif
 template <class Tag>
 HWY_INLINE hn::Vec<hn::Rebind<uint16_t, Tag>> NarrowBits(Tag, hn::Vec<Tag> value, F16) {
   const hn::Rebind<uint16_t, Tag> bits;
@@ -131,7 +157,7 @@ template <class Tag, class T>
 HWY_INLINE void StoreBytes(hn::Vec<Tag> value, Tag d, T* to) {
 #if HWY_TARGET == HWY_SCALAR
   (void)d;
-  StoreAt(to, 0, Narrow<T>(value.raw));
+  StoreAt(to, 0, NarrowSum(value.raw, T()));
 #else
   const hn::Rebind<uint16_t, Tag> half;
   const hn::Repartition<uint8_t, decltype(half)> bytes;
