@@ -38,8 +38,8 @@ class Block {
         line_pitch_(tiling.a_by_rows ? kLinePitch : 1),
         line_step_(tiling.a_by_rows ? 1 : lines_.width),
         tile_(TileFunctionOf(tiling.mr, tiling.vectors, SourceOf(tiling, lines_), kTermsOf<E>)),
-        tile_out_(kTermsOf<E> == 1 ? tile_ : BfmmlaTileOf(tiling.mr, SourceOf(tiling, lines_), true)) {
-  }
+        tile_out_(kTermsOf<E> == 1 ? tile_
+                                   : BfmmlaTileOf(tiling.mr, SourceOf(tiling, lines_), true)) {}
 
   // a: [kc, mr], a few panels. b: [kc, nb] in panels of nr.
   void Start(Range m, Range n, E* a, E* b) {
@@ -50,7 +50,9 @@ class Block {
     FillEdge(n, t_.o_is_n, n_edge_);
     panels_ = CeilDiv(n.size(), t_.nr);
     for (int64_t p = 0, j = 0; p < panels_; ++p, j += t_.nr) {
-      column_steps_[p] = StepOf(n_edge_.offsets + j, std::min<int64_t>(t_.nr, n.size() - j));
+      const int64_t columns = std::min<int64_t>(t_.nr, n.size() - j);
+      column_steps_[p] = StepOf(n_edge_.offsets + j, columns);
+      straight_[p] = columns == t_.nr && column_steps_[p] == 1;
       if (lines_.shared && !t_.o_is_n) turns_[p] = lines_.RestOfLine(n.begin + j);
     }
     for (int r = 0; r < t_.mr; ++r) c_rows_[r] = int64_t{r} * t_.nr;
@@ -265,17 +267,20 @@ class Block {
         continue;
       }
       FillEdge(rows, !t_.o_is_n, m_edge_);
+      const bool straight_rows = stores && StraightRows(rows.size());
       for (int64_t p = 0; p < panels_; ++p, c += c_step) {
-        const TileEdges at = EdgesAt(rows.size(), p);
-        if (scales) std::fill(c, c + tile_floats, 0.0f);
-        if (scales) LoadTile(at, c);
-        if (stores && GoesStraightOut(at)) {
-          Multiply(panel, p, chunk, c, join, static_cast<U*>(operands_.out) + at.column_offsets[0],
-                   at.row_offsets);
-        } else {
-          Multiply(panel, p, chunk, c, join, c, c_rows_);
-          if (stores) StoreTile(at, c, t_.nr, static_cast<U*>(operands_.out));
+        const bool straight = straight_rows && straight_[p];
+        if (scales) {
+          std::fill(c, c + tile_floats, 0.0f);
+          LoadTile(EdgesAt(rows.size(), p), c);
         }
+        if (straight) {
+          Multiply(panel, p, chunk, c, join,
+                   static_cast<U*>(operands_.out) + n_edge_.offsets[p * t_.nr], m_edge_.offsets);
+          continue;
+        }
+        Multiply(panel, p, chunk, c, join, c, c_rows_);
+        if (stores) StoreTile(EdgesAt(rows.size(), p), c, t_.nr, static_cast<U*>(operands_.out));
       }
     }
   }
@@ -334,10 +339,10 @@ class Block {
     }
   }
 
-  // A whole tile, of the result's type, whose rows are contiguous there.
-  bool GoesStraightOut(const TileEdges& at) const {
-    return (sizeof(U) == sizeof(float) || kTermsOf<E> > 1) && at.column_step == 1 && at.column_ends == nullptr &&
-           at.rows == t_.mr && at.columns == t_.nr && operands_.bias == nullptr;
+  // Whole tiles, of a type that the tile writes, whose rows are contiguous in the result.
+  bool StraightRows(int64_t rows) const {
+    return (sizeof(U) == sizeof(float) || kTermsOf<E> > 1) && rows == t_.mr &&
+           operands_.bias == nullptr && c_.columns.channels == 0;
   }
 
   // Of panel p of the columns.
@@ -377,6 +382,7 @@ class Block {
   Edge<Tiling::kMostColumns> m_edge_;        // of a panel; of the block, where it is stored last
   Edge<Tiling::kMostColumns> n_edge_;
   int64_t column_steps_[Tiling::kMostColumns / 2];  // of panels of n
+  bool straight_[Tiling::kMostColumns / 2];         // and whether they are whole runs of the result
   int64_t c_rows_[Tiling::kMostRows];
   Live live_[Tiling::kMostColumns / 2];    // of panels of n
   alignas(64) float tile_c_[24 * kLanes];  // [mr, nr]

@@ -113,37 +113,44 @@ HWY_INLINE void InterleaveRows(const T* const* k, int64_t rows, bool more, Quad*
   }
 }
 
-// Two rows that are contiguous along k.
-template <class T>
-HWY_INLINE void TurnTwoRows(const T* s0, const T* s1, int64_t depth, Quad* to, int64_t width) {
+// Rows that are contiguous along k: eight terms of two of them are two quads of each.
+template <int kRows, class T>
+HWY_INLINE void TurnSomeRows(const T* const* sources, int64_t depth, Quad* to, int64_t width) {
   const D8 d;
   const hn::Repartition<uint64_t, D8> dd;
   int64_t k = 0;
   for (; k + 8 <= depth; k += 8, to += 2 * width) {
-    const auto x = hn::BitCast(dd, LoadBits(d, s0 + k)), y = hn::BitCast(dd, LoadBits(d, s1 + k));
-    StoreTwo(hn::BitCast(d, hn::InterleaveLower(dd, x, y)), to);
-    StoreTwo(hn::BitCast(d, hn::InterleaveUpper(dd, x, y)), to + width);
+#pragma GCC unroll 4
+    for (int r = 0; r + 2 <= kRows; r += 2) {
+      const auto x = hn::BitCast(dd, LoadBits(d, sources[r] + k));
+      const auto y = hn::BitCast(dd, LoadBits(d, sources[r + 1] + k));
+      StoreTwo(hn::BitCast(d, hn::InterleaveLower(dd, x, y)), to + r);
+      StoreTwo(hn::BitCast(d, hn::InterleaveUpper(dd, x, y)), to + width + r);
+    }
+    if (kRows == 1) {
+      to[0] = GatherQuad(sources[0] + k, 1, 4);
+      to[width] = GatherQuad(sources[0] + k + 4, 1, 4);
+    }
   }
   for (; k < depth; k += 4, to += width) {
-    to[0] = GatherQuad(s0 + k, 1, depth - k);
-    to[1] = GatherQuad(s1 + k, 1, depth - k);
+    for (int r = 0; r < kRows; ++r) to[r] = GatherQuad(sources[r] + k, 1, depth - k);
   }
 }
 
 // Up to a panel of rows that are contiguous along k, from anywhere; `width` quads from one k to the
 // next.
 template <class T>
-void TurnRows(const T* const* sources, int64_t rows, int64_t depth, Quad* to, int64_t width) {
+HWY_INLINE void TurnRows(const T* const* sources, int64_t rows, int64_t depth, Quad* to,
+                         int64_t width) {
   int64_t r = 0;
-  for (; r + 2 <= rows; r += 2) TurnTwoRows(sources[r], sources[r + 1], depth, to + r, width);
-  if (r == rows) return;
-  for (int64_t k = 0; k < depth; k += 4) {
-    to[k / 4 * width + r] = GatherQuad(sources[r] + k, 1, depth - k);
-  }
+  for (; r + 4 <= rows; r += 4) TurnSomeRows<4>(sources + r, depth, to + r, width);
+  for (; r + 2 <= rows; r += 2) TurnSomeRows<2>(sources + r, depth, to + r, width);
+  if (r < rows) TurnSomeRows<1>(sources + r, depth, to + r, width);
 }
 
-// As many zeros as a panel is wide, at a stride of two.
-inline constexpr uint16_t kZeroTerms[64] = {};
+constexpr int64_t kMostWidth = 24;  // of a panel
+// As many zeros, at a stride of two.
+inline constexpr uint16_t kZeroTerms[2 * kMostWidth + 16] = {};
 
 template <int kStride, class T>
 void InterleaveRect(const T* source, const Rect& rect, const Panels<Quad>& panels, int64_t k0,
@@ -170,9 +177,9 @@ void PackRect(const T* source, const Rect& rect, const Panels<Quad>& panels, int
   ForEachPiece(panels, k0, r0, rect.rows, [&](int64_t r, int64_t count, Quad* to) {
     const T* from = source + r * step;
     if (rect.k_stride == 1) {
-      for (; count >= 2; count -= 2, from += 2 * step, to += 2) {
-        TurnTwoRows(from, from + step, rect.depth, to, width);
-      }
+      const T* sources[kMostWidth];
+      for (int64_t i = 0; i < count; ++i) sources[i] = from + i * step;
+      return TurnRows(sources, count, rect.depth, to, width);
     }
     for (int64_t k = 0; k < rect.depth; k += 4, to += width) {
       for (int64_t i = 0; i < count; ++i) {
@@ -202,11 +209,57 @@ void PackScatteredTaps(const T* source, const TapRect& rect, const int64_t* offs
   }
 }
 
+// Taps next to each other: eight or four of four channels at a time.
+template <class T>
+HWY_INLINE void TurnKernels(const T* from, int64_t channel_stride, int64_t taps, Quad* to,
+                            int64_t tap_quads) {
+  const D8 d;
+  const T *const c1 = from + channel_stride, *const c2 = c1 + channel_stride,
+                 *const c3 = c2 + channel_stride;
+  const auto store = [&](V8 two) {
+    alignas(16) uint16_t quads[8];
+    hn::Store(two, d, quads);
+    std::memcpy(to->terms, quads, sizeof(Quad));
+    std::memcpy((to + tap_quads)->terms, quads + 4, sizeof(Quad));
+    to += 2 * tap_quads;
+  };
+  int64_t t = 0;
+  for (; t + 8 <= taps; t += 8) {
+    const QuadRows rows = Interleave(LoadBits(d, from + t), LoadBits(d, c1 + t),
+                                     LoadBits(d, c2 + t), LoadBits(d, c3 + t));
+    store(rows.r01);
+    store(rows.r23);
+    store(rows.r45);
+    store(rows.r67);
+  }
+  for (; t + 4 <= taps; t += 4) {
+    const QuadRows rows = Interleave(LoadHalfOfRows<1>(from + t), LoadHalfOfRows<1>(c1 + t),
+                                     LoadHalfOfRows<1>(c2 + t), LoadHalfOfRows<1>(c3 + t));
+    store(rows.r01);
+    store(rows.r23);
+  }
+  for (; t < taps; ++t, to += tap_quads) *to = GatherQuad(from + t, channel_stride, 4);
+}
+
 template <class T>
 void PackTapRect(const T* source, const TapRect& rect, const Panels<Quad>& panels) {
-  int64_t offsets[Chunks::kLongest];
-  for (int64_t t = 0; t < rect.taps; ++t) offsets[t] = t;
-  PackScatteredTaps(source, rect, offsets, panels);
+  const int64_t width = panels.width, tap_quads = CeilDiv(rect.channels, 4) * width;
+  for (int64_t p = 0; p < rect.rows; p += width) {
+    const int64_t count = std::min(width, rect.rows - p);
+    for (int64_t c = 0; c < rect.channels; c += 4) {
+      const T* from = source + (p * rect.row_stride + c * rect.channel_stride);
+      Quad* to = panels.At(c / 4, p);
+      for (int64_t r = 0; r < count; ++r, from += rect.row_stride, ++to) {
+        if (c + 4 <= rect.channels) {
+          TurnKernels(from, rect.channel_stride, rect.taps, to, tap_quads);
+          continue;
+        }
+        for (int64_t t = 0; t < rect.taps; ++t) {
+          to[t * tap_quads] = GatherQuad(from + t, rect.channel_stride, rect.channels - c);
+        }
+      }
+    }
+  }
 }
 
 // Whether none of the terms is an infinity or NaN.

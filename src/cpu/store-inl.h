@@ -125,7 +125,8 @@ void StoreTileByColumns(const TileEdges& at, const float* tile, int64_t width, T
   for (int64_t j = 0; j < at.columns; ++j) {
     if (step != 0 && at.row_bias == nullptr && at.column_bias == nullptr) {
       T* to = out + at.offset(0, j);
-      for (int64_t r = 0; r < at.rows; ++r) StoreAt(to, r * step, NarrowSum(tile[r * width + j], T()));
+      for (int64_t r = 0; r < at.rows; ++r)
+        StoreAt(to, r * step, NarrowSum(tile[r * width + j], T()));
       continue;
     }
     for (int64_t r = 0; r < at.rows; ++r) {
@@ -208,7 +209,8 @@ void StoreKernels(const KernelRows& rows, const int64_t* row_offsets, const floa
 #endif
     for (int64_t t = 0; t < (step > 0 ? 4 : 1); ++t) {
       const float* from = c + rows.at[r + t * step];
-      for (int64_t i = j; i < columns; ++i) StoreAt(to, column_offsets[i] + t, NarrowSum(from[i], T()));
+      for (int64_t i = j; i < columns; ++i)
+        StoreAt(to, column_offsets[i] + t, NarrowSum(from[i], T()));
     }
   }
 }

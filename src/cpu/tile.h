@@ -49,8 +49,8 @@ using TileFunction = void (*)(const void* a, const void* b, const TileTerms& ter
 // of a and b, see element.h.
 TileFunction TileFunctionOf(int rows, int vectors, TileSource source, int64_t terms_each);
 
-// The same where an element is four terms of bf16; `rounds`: what goes to rows is bf16, not f32. The
-// CPU has BFMMLA, or nobody calls them.
+// The same where an element is four terms of bf16; `rounds`: what goes to rows is bf16, not f32.
+// The CPU has BFMMLA, or nobody calls them.
 bool HasBfmmla();
 TileFunction BfmmlaTileOf(int rows, TileSource source, bool rounds);
 

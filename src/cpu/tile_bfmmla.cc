@@ -99,11 +99,26 @@ CONVGRAD_ALWAYS_INLINE float32x4_t High(float32x4_t x, float32x4_t y) {
   return vcombine_f32(vget_high_f32(x), vget_high_f32(y));
 }
 
-CONVGRAD_ALWAYS_INLINE void Store(float32x4_t sums, float* to) {
-  vst1q_u8(reinterpret_cast<uint8_t*>(to), vreinterpretq_u8_f32(sums));
+// kVectors of a row, to any byte.
+template <int kVectors>
+CONVGRAD_ALWAYS_INLINE void Store(const float32x4_t (&sums)[kVectors], float* to) {
+#pragma GCC unroll 8
+  for (int v = 0; v < kVectors; ++v) {
+    vst1q_u8(reinterpret_cast<uint8_t*>(to + 4 * v), vreinterpretq_u8_f32(sums[v]));
+  }
 }
-CONVGRAD_ALWAYS_INLINE void Store(float32x4_t sums, NativeBF16* to) {
-  vst1_u8(reinterpret_cast<uint8_t*>(to), vreinterpret_u8_bf16(vcvt_bf16_f32(sums)));
+template <int kVectors>
+CONVGRAD_ALWAYS_INLINE void Store(const float32x4_t (&sums)[kVectors], NativeBF16* to) {
+#pragma GCC unroll 8
+  for (int v = 0; v < kVectors; v += 2) {
+    uint8_t* const at = reinterpret_cast<uint8_t*>(to + 4 * v);
+    const bfloat16x8_t low = vcvtq_low_bf16_f32(sums[v]);
+    if (v + 1 < kVectors) {
+      vst1q_u8(at, vreinterpretq_u8_bf16(vcvtq_high_bf16_f32(low, sums[v + 1])));
+    } else {
+      vst1_u8(at, vget_low_u8(vreinterpretq_u8_bf16(low)));
+    }
+  }
 }
 
 template <TileSource kSource, class To, int kRows, int kColumns>
@@ -143,16 +158,17 @@ void MultiplyTile(const void* a, const void* b, const TileTerms& terms, const fl
   const bool add = join == ChunkJoin::kAdd;
 #pragma GCC unroll 16
   for (int i = 0; i < kA; ++i) {
-#pragma GCC unroll 16
-    for (int j = 0; j < kB; j += 2) {
-      const int column = 2 * j;
-      float32x4_t rows[2] = {Low(sums[i][j], sums[i][j + 1]), High(sums[i][j], sums[i][j + 1])};
 #pragma GCC unroll 2
-      for (int r = 0; r < 2; ++r) {
-        const float* before = c + (2 * i + r) * kColumns + column;
-        if (joins) rows[r] = vaddq_f32(add ? vld1q_f32(before) : vdupq_n_f32(0), rows[r]);
-        Store(rows[r], static_cast<To*>(to) + to_rows[2 * i + r] + column);
+    for (int r = 0; r < 2; ++r) {
+      const float* const before = c + (2 * i + r) * kColumns;
+      float32x4_t row[kB / 2];
+#pragma GCC unroll 16
+      for (int v = 0; v < kB / 2; ++v) {
+        const float32x4_t x = sums[i][2 * v], y = sums[i][2 * v + 1];
+        row[v] = r == 0 ? Low(x, y) : High(x, y);
+        if (joins) row[v] = vaddq_f32(add ? vld1q_f32(before + 4 * v) : vdupq_n_f32(0), row[v]);
       }
+      Store(row, static_cast<To*>(to) + to_rows[2 * i + r]);
     }
   }
 }
