@@ -77,7 +77,7 @@ class Block {
     const int64_t tile_floats = int64_t{t_.mr} * t_.nr;
     FillEdge(m_, !t_.o_is_n, m_edge_);
     for (int64_t i = 0; i < m_.size(); ++i) --m_edge_.offsets[i];  // of the even ones
-    const ZippedRows rows{m_.size(), t_.mr, t_.nr, panels_ * tile_floats, m_edge_.offsets};
+    const ZippedRows rows(m_.size(), t_.mr, t_.nr, panels_ * tile_floats, m_edge_.offsets);
     for (int64_t j = 0, columns = 0; j < n_.size(); j += columns) {
       const int64_t at = j / t_.nr * tile_floats + j % t_.nr;
       columns = std::min<int64_t>({4, t_.nr - j % t_.nr, n_.size() - j});

@@ -102,11 +102,6 @@ HWY_INLINE TapView ViewThroughTap(const Contraction& c, int64_t image, const Wal
   return view;
 }
 
-// Rows of zeros, for pixels that a tap reads outside: as many as a chunk has terms, and 1024 of 16
-// bits.
-inline constexpr float kZeros[512] = {};
-static_assert(Chunks::kLongest <= 512);
-
 // a or b of fprop and dgrad: [(tap, channel), pixel]. Channels are contiguous: for each tap, a
 // pointer to the channels of each pixel, and to zeros where it reads outside.
 template <class T, class E>

@@ -12,7 +12,6 @@
 
 #include "cpu/pack-inl.h"
 #include "cpu/rect_quads-inl.h"
-#include "cpu/tiling.h"
 #include "hwy/cache_control.h"
 #include "hwy/highway.h"
 
@@ -39,8 +38,6 @@ struct TermRuns {
     terms += run.count;
   }
 };
-
-constexpr int64_t kMostNeighbours = Tiling::kMostColumns;
 
 // Elements that are `stride` apart.
 template <class T>
@@ -69,34 +66,6 @@ HWY_INLINE void ZeroTerms(uint16_t* to, int64_t count) {
   for (int64_t i = 0; i < count; ++i) to[i] = 0;
 }
 
-// Panels are a multiple of four rows wide: so many of them have one place.
-template <class T>
-void InterleaveNeighbours(const T* const* sources, int64_t terms, int64_t rows,
-                          const Panels<Quad>& panels, int64_t r0) {
-  Quad* places[kMostNeighbours / 4];
-  for (int64_t r = 0; r < rows; r += 4) places[r / 4] = panels.At(0, r0 + r);
-  const D8 d;
-  for (int64_t k = 0; k < terms; k += 4) {
-    const T *const k0 = sources[k], *const k1 = sources[k + 1], *const k2 = sources[k + 2],
-                   *const k3 = sources[k + 3];
-    const int64_t at = k / 4 * panels.width;
-    Quad* const* place = places;
-    int64_t r = 0;
-    for (; r + 8 <= rows; r += 8, place += 2) {
-      const QuadRows quads = Interleave(LoadBits(d, k0 + r), LoadBits(d, k1 + r),
-                                        LoadBits(d, k2 + r), LoadBits(d, k3 + r));
-      StoreTwo(quads.r01, place[0] + at);
-      StoreTwo(quads.r23, place[0] + at + 2);
-      StoreTwo(quads.r45, place[1] + at);
-      StoreTwo(quads.r67, place[1] + at + 2);
-    }
-    for (; r < rows; r += 4, ++place) {
-      const T* const four[] = {k0 + r, k1 + r, k2 + r, k3 + r};
-      InterleaveRows<1>(four, std::min<int64_t>(4, rows - r), true, *place + at);
-    }
-  }
-}
-
 // Rows that are next to each other: four terms at a time, all rows of them.
 template <class T>
 void PackNeighbours(const TermRuns<T>& runs, int64_t rows, const Panels<Quad>& panels, int64_t r0) {
@@ -112,7 +81,7 @@ void PackNeighbours(const TermRuns<T>& runs, int64_t rows, const Panels<Quad>& p
   }
   while (k % 4 != 0) sources[k++] = zeros;
   // All rows of four pixels at a time: pixel after pixel, memory is read in one go.
-  if (r0 % 4 == 0) return InterleaveNeighbours(sources, k, rows, panels, r0);
+  if (r0 % 4 == 0) return InterleaveNeighbours(sources, k, rows, panels, 0, r0);
   for (int64_t q = 0; q < k; q += 4) {
     ForEachPiece(panels, q / 4, r0, rows, [&](int64_t r, int64_t count, Quad* to) {
       const T* const four[] = {sources[q] + r, sources[q + 1] + r, sources[q + 2] + r,

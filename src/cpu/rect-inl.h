@@ -11,6 +11,7 @@
 #include <cstdint>
 
 #include "core/numerics.h"
+#include "cpu/tiling.h"
 #include "cpu/vectors-inl.h"
 #include "hwy/highway.h"
 
@@ -30,6 +31,11 @@ struct Panels {
     return first + r / width * (depth * width) + k * width + r % width;
   }
 };
+
+// Rows of zeros, for pixels that a tap reads outside: as many as a chunk has terms, and 1024 of 16
+// bits.
+inline constexpr float kZeros[512] = {};
+static_assert(Chunks::kLongest <= 512 && Tiling::kMostColumns <= 1024);
 
 // panels[k0 + k, r0 + r] = source[r * row_stride + k * k_stride].
 struct Rect {

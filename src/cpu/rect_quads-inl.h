@@ -13,6 +13,7 @@
 
 #include "cpu/element.h"
 #include "cpu/rect-inl.h"
+#include "cpu/tiling.h"
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -113,6 +114,35 @@ HWY_INLINE void InterleaveRows(const T* const* k, int64_t rows, bool more, Quad*
   }
 }
 
+// Rows that are next to each other, r0 and the width of panels multiples of four: so many of them
+// have one place.
+template <class T>
+void InterleaveNeighbours(const T* const* sources, int64_t terms, int64_t rows,
+                          const Panels<Quad>& panels, int64_t k0, int64_t r0) {
+  Quad* places[Tiling::kMostColumns / 4];
+  for (int64_t r = 0; r < rows; r += 4) places[r / 4] = panels.At(k0, r0 + r);
+  const D8 d;
+  for (int64_t k = 0; k < terms; k += 4) {
+    const T *const s0 = sources[k], *const s1 = sources[k + 1], *const s2 = sources[k + 2],
+                   *const s3 = sources[k + 3];
+    const int64_t at = k / 4 * panels.width;
+    Quad* const* place = places;
+    int64_t r = 0;
+    for (; r + 8 <= rows; r += 8, place += 2) {
+      const QuadRows quads = Interleave(LoadBits(d, s0 + r), LoadBits(d, s1 + r),
+                                        LoadBits(d, s2 + r), LoadBits(d, s3 + r));
+      StoreTwo(quads.r01, place[0] + at);
+      StoreTwo(quads.r23, place[0] + at + 2);
+      StoreTwo(quads.r45, place[1] + at);
+      StoreTwo(quads.r67, place[1] + at + 2);
+    }
+    for (; r < rows; r += 4, ++place) {
+      const T* const four[] = {s0 + r, s1 + r, s2 + r, s3 + r};
+      InterleaveRows<1>(four, std::min<int64_t>(4, rows - r), true, *place + at);
+    }
+  }
+}
+
 // Rows that are contiguous along k: eight terms of two of them are two quads of each.
 template <int kRows, class T>
 HWY_INLINE void TurnSomeRows(const T* const* sources, int64_t depth, Quad* to, int64_t width) {
@@ -168,10 +198,27 @@ void InterleaveRect(const T* source, const Rect& rect, const Panels<Quad>& panel
   });
 }
 
+// Rows next to each other, of several panels: a few up to a multiple of four, then in eights.
+template <class T>
+void InterleaveRect(const T* source, Rect rect, const Panels<Quad>& panels, int64_t k0,
+                    int64_t r0) {
+  const int64_t first = (4 - r0 % 4) % 4;
+  const int64_t least = first == 0 ? panels.width : 2 * panels.width;
+  if (rect.rows <= least || rect.rows > Tiling::kMostColumns || panels.width % 4 != 0) {
+    return InterleaveRect<1>(source, rect, panels, k0, r0);
+  }
+  if (first > 0) InterleaveRect<1>(source, {first, 1, rect.depth, rect.k_stride}, panels, k0, r0);
+  const T* sources[Chunks::kLongest + 3];
+  const int64_t terms = CeilDiv(rect.depth, 4) * 4;
+  for (int64_t k = 0; k < rect.depth; ++k) sources[k] = source + (first + k * rect.k_stride);
+  for (int64_t k = rect.depth; k < terms; ++k) sources[k] = reinterpret_cast<const T*>(kZeros);
+  InterleaveNeighbours(sources, terms, rect.rows - first, panels, k0, r0 + first);
+}
+
 template <class T>
 void PackRect(const T* source, const Rect& rect, const Panels<Quad>& panels, int64_t k0,
               int64_t r0) {
-  if (rect.row_stride == 1) return InterleaveRect<1>(source, rect, panels, k0, r0);
+  if (rect.row_stride == 1) return InterleaveRect(source, rect, panels, k0, r0);
   if (rect.row_stride == 2) return InterleaveRect<2>(source, rect, panels, k0, r0);
   const int64_t step = rect.row_stride, width = panels.width;
   ForEachPiece(panels, k0, r0, rect.rows, [&](int64_t r, int64_t count, Quad* to) {

@@ -219,11 +219,15 @@ void StoreKernels(const KernelRows& rows, const int64_t* row_offsets, const floa
 // where the even ones go.
 struct ZippedRows {
   int64_t count;
-  int mr, nr;
-  int64_t row_tiles;
   const int64_t* offsets;
+  int32_t at[Tiling::kMostColumns];
 
-  int64_t At(int64_t r) const { return r / mr * row_tiles + r % mr * nr; }
+  ZippedRows(int64_t rows, int mr, int nr, int64_t row_tiles, const int64_t* to)
+      : count(rows), offsets(to) {
+    for (int64_t r = 0; r < rows; ++r) {
+      at[r] = static_cast<int32_t>(r / mr * row_tiles + r % mr * nr);
+    }
+  }
 };
 
 // Up to four columns: out[row + column] = even, out[row + column + 1] = odd. On AVX2 mr may be 6 or
@@ -237,7 +241,7 @@ void StoreZipped(const ZippedRows& rows, const float* even, const float* odd, in
     if (columns == 4 && r + 4 <= rows.count && to[1] == to[0] + 2 && to[2] == to[0] + 4 &&
         to[3] == to[0] + 6) {
       const D4 d;
-      const int64_t at[4] = {rows.At(r), rows.At(r + 1), rows.At(r + 2), rows.At(r + 3)};
+      const int32_t* const at = rows.at + r;
       const V4 add = bias == nullptr ? hn::Zero(d) : hn::LoadU(d, bias);
       const auto load = [&](const float* c, int i) {
         return hn::Add(hn::LoadU(d, c + at[i]), add);
@@ -257,7 +261,7 @@ void StoreZipped(const ZippedRows& rows, const float* even, const float* odd, in
       continue;
     }
 #endif
-    const int64_t at = rows.At(r);
+    const int64_t at = rows.at[r];
     for (int64_t j = 0; j < columns; ++j) {
       const float add = bias == nullptr ? 0.0f : bias[j];
       StoreAt(out, to[0] + column_offsets[j], NarrowSum(even[at + j] + add, T()));

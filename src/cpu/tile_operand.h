@@ -28,26 +28,26 @@ template <class E, int kWidth, int kUnit, int kRun = kUnit, int64_t kPitch = 1>
 struct LinesAt {
   static constexpr bool kLeaps = true;
   static constexpr int kCount = kWidth / kRun;
-  const E* const first;
   const int64_t* const begins;
-  const int64_t step, turn, gap;
+  const int64_t step;
+  const E* first[kCount];          // of runs, of a segment that begins at 0
   const E* __restrict at[kCount];  // of runs
 
   LinesAt(const E* lines, const TileTerms& terms)
-      : first(lines),
-        begins(terms.begins),
-        step(kPitch == 1 ? terms.step : 1),
-        turn(terms.turn),
-        gap(terms.gap * kPitch) {}
+      : begins(terms.begins), step(kPitch == 1 ? terms.step : 1) {
+#pragma GCC unroll 6
+    for (int i = 0; i < kCount; ++i) {
+      first[i] = lines + kPitch * (i * kRun + (i * kRun < terms.turn ? 0 : terms.gap));
+    }
+  }
   CONVGRAD_ALWAYS_INLINE void Next() {
 #pragma GCC unroll 6
     for (int i = 0; i < kCount; ++i) at[i] += step;
   }
   CONVGRAD_ALWAYS_INLINE void Leap(int64_t segment) {
+    const int64_t begin = begins[segment];
 #pragma GCC unroll 6
-    for (int i = 0; i < kCount; ++i) {
-      at[i] = first + begins[segment] + i * kRun * kPitch + (i * kRun < turn ? 0 : gap);
-    }
+    for (int i = 0; i < kCount; ++i) at[i] = first[i] + begin;
   }
   CONVGRAD_ALWAYS_INLINE const E* Vector(int i) const {
     return at[i * kUnit / kRun] + i * kUnit % kRun;
