@@ -93,10 +93,10 @@ CONVGRAD_ALWAYS_INLINE void MultiplyAll(Stay stay, Turn turn, const TileTerms& t
 
 // Two sums of a row next to two others of it.
 CONVGRAD_ALWAYS_INLINE float32x4_t Low(float32x4_t x, float32x4_t y) {
-  return vcombine_f32(vget_low_f32(x), vget_low_f32(y));
+  return vreinterpretq_f32_f64(vzip1q_f64(vreinterpretq_f64_f32(x), vreinterpretq_f64_f32(y)));
 }
 CONVGRAD_ALWAYS_INLINE float32x4_t High(float32x4_t x, float32x4_t y) {
-  return vcombine_f32(vget_high_f32(x), vget_high_f32(y));
+  return vreinterpretq_f32_f64(vzip2q_f64(vreinterpretq_f64_f32(x), vreinterpretq_f64_f32(y)));
 }
 
 // kVectors of a row, to any byte.
@@ -117,6 +117,25 @@ CONVGRAD_ALWAYS_INLINE void Store(const float32x4_t (&sums)[kVectors], NativeBF1
       vst1q_u8(at, vreinterpretq_u8_bf16(vcvtq_high_bf16_f32(low, sums[v + 1])));
     } else {
       vst1_u8(at, vget_low_u8(vreinterpretq_u8_bf16(low)));
+    }
+  }
+}
+
+// to = before(row, column) + sums
+template <int kA, int kB, class To, class Before>
+CONVGRAD_ALWAYS_INLINE void StoreSums(const float32x4_t (&sums)[kA][kB], To* to,
+                                      const int64_t* to_rows, const Before& before) {
+#pragma GCC unroll 16
+  for (int i = 0; i < kA; ++i) {
+#pragma GCC unroll 2
+    for (int r = 0; r < 2; ++r) {
+      float32x4_t row[kB / 2];
+#pragma GCC unroll 16
+      for (int v = 0; v < kB / 2; ++v) {
+        const float32x4_t x = sums[i][2 * v], y = sums[i][2 * v + 1];
+        row[v] = vaddq_f32(before(2 * i + r, 4 * v), r == 0 ? Low(x, y) : High(x, y));
+      }
+      Store(row, to + to_rows[2 * i + r]);
     }
   }
 }
@@ -154,22 +173,13 @@ void MultiplyTile(const void* a, const void* b, const TileTerms& terms, const fl
   } else {
     MultiplyAll<kA, kB>(of_b, of_a, terms, sums);
   }
-  const bool joins = join == ChunkJoin::kAdd || join == ChunkJoin::kFirst;
-  const bool add = join == ChunkJoin::kAdd;
-#pragma GCC unroll 16
-  for (int i = 0; i < kA; ++i) {
-#pragma GCC unroll 2
-    for (int r = 0; r < 2; ++r) {
-      const float* const before = c + (2 * i + r) * kColumns;
-      float32x4_t row[kB / 2];
-#pragma GCC unroll 16
-      for (int v = 0; v < kB / 2; ++v) {
-        const float32x4_t x = sums[i][2 * v], y = sums[i][2 * v + 1];
-        row[v] = r == 0 ? Low(x, y) : High(x, y);
-        if (joins) row[v] = vaddq_f32(add ? vld1q_f32(before + 4 * v) : vdupq_n_f32(0), row[v]);
-      }
-      Store(row, static_cast<To*>(to) + to_rows[2 * i + r]);
-    }
+  if (join == ChunkJoin::kAdd) {
+    StoreSums(sums, static_cast<To*>(to), to_rows, [&](int r, int column) {
+      return vld1q_f32(c + r * kColumns + column);
+    });
+  } else {  // what is added to -0 stays what it is
+    const float32x4_t zero = vdupq_n_f32(join == ChunkJoin::kFirst ? 0.0f : -0.0f);
+    StoreSums(sums, static_cast<To*>(to), to_rows, [&](int, int) { return zero; });
   }
 }
 
