@@ -256,20 +256,20 @@ Contraction MakeBiasContraction(const Problem& p) {
 
 Chunks MakeChunks(const Contraction& c) {
   Chunks chunks;
+  const int64_t longest = c.terms_each == 1 ? Chunks::kLongest : Chunks::kLongestOfElements;
   if (c.sum_pixels) {
     chunks.outer = c.images;
     chunks.inner = c.pixels();
     chunks.chained = chunks.inner < Chunks::kTinyImage;
-    chunks.inner_block = EvenBlock(chunks.inner, Chunks::kLongest);
+    chunks.inner_block = EvenBlock(chunks.inner, longest);
     if (chunks.chained && chunks.inner > 0) {
-      chunks.outer_block =
-          EvenBlock(chunks.outer, std::max<int64_t>(1, Chunks::kLongest / chunks.inner));
+      chunks.outer_block = EvenBlock(chunks.outer, std::max<int64_t>(1, longest / chunks.inner));
     }
   } else {
     chunks.outer = c.channels;
     chunks.inner = c.taps();
-    chunks.inner_block = EvenBlock(chunks.inner, Chunks::kLongest);
-    const int64_t most = std::max<int64_t>(1, Chunks::kLongest / chunks.inner_block);
+    chunks.inner_block = EvenBlock(chunks.inner, longest);
+    const int64_t most = std::max<int64_t>(1, longest / chunks.inner_block);
     chunks.outer_block = EvenBlock(chunks.outer, most);
     // Packing moves four channels at a time.
     if (most >= 4) {

@@ -67,6 +67,10 @@ struct Contraction {
   // wgrad: rows of the result are blocks of so many channels; in a block, tap by tap.
   int64_t row_block = 1;
 
+  // Terms that are summed at once, as one element of a panel: see element.h. The order of a sum
+  // depends on it.
+  int64_t terms_each = 1;
+
   // The outermost axis, if taps read outside along it: products with padding can be skipped there.
   // -1: no.
   int skipped_axis = -1;
@@ -108,8 +112,8 @@ Contraction MakeLargestContraction(const Problem& problem);
 Contraction MakeBiasContraction(const Problem& problem);
 
 // The order of a sum, part one: its chunks. A chunk is one chain of fused multiply-adds from zero;
-// chunks are added to the result in order. Nothing here depends on layout, threads, workspace or
-// CPU. See docs/numerics.md.
+// chunks are added to the result in order. Nothing here depends on layout, threads or workspace; on
+// the CPU only how many terms are summed at once. See docs/numerics.md.
 //
 // fprop, dgrad: a block of channels, all its taps (or, for many taps, a range of them); in it, tap
 // by tap, channel by channel.
@@ -118,6 +122,9 @@ Contraction MakeBiasContraction(const Problem& problem);
 // each: there the chain runs on through all images.
 struct Chunks {
   static constexpr int64_t kLongest = 432;
+  // Of elements of several terms, which take half the memory and less than half the time: what it
+  // costs to end a chunk stays the same.
+  static constexpr int64_t kLongestOfElements = 2 * kLongest;
   static constexpr int64_t kTinyImage = 64;
 
   // Channels and taps (fprop, dgrad) or images and pixels (wgrad), and how many of each a chunk

@@ -100,22 +100,47 @@ void RunSlabs(const Contraction& c, const Tiling& t, const BlockOperands& operan
   });
 }
 
+// Contractions of a problem on this CPU.
+class Contractions {
+ public:
+  explicit Contractions(const Problem& problem)
+      : problem_(problem),
+        unit_(PickedVectorUnit(problem.type)),
+        largest_(MakeLargestContraction(problem)) {
+    largest_.terms_each = TermsEach(largest_, unit_);
+  }
+
+  const VectorUnit& unit() const { return unit_; }
+  const Contraction& largest() const { return largest_; }
+  Contraction At(int64_t group, int64_t phase, bool odd = false) const {
+    Contraction c = MakeContraction(problem_, group, phase, odd);
+    c.terms_each = largest_.terms_each;
+    return c;
+  }
+
+ private:
+  const Problem& problem_;
+  VectorUnit unit_;
+  Contraction largest_;
+};
+
 int64_t Copies(const Problem& problem) { return problem.groups * CountPhases(problem); }
 
 }  // namespace
 
 Tiling TilingOf(const Problem& problem, int threads, int64_t limit) {
-  return MakeTiling(MakeLargestContraction(problem), Copies(problem), threads, limit,
-                    PickedVectorUnit(problem.type));
+  const Contractions contractions(problem);
+  return MakeTiling(contractions.largest(), Copies(problem), threads, limit, contractions.unit());
 }
 
 void RunContractions(const Problem& p, const Operands& operands, float beta, const Team& team,
                      void* workspace, int64_t workspace_bytes) {
   const bool writes_w = p.pass == Pass::kWgrad, dgrad = p.pass == Pass::kDgrad;
-  const Contraction largest = MakeLargestContraction(p);
-  const Tiling tiling = TilingOf(p, team.threads, workspace_bytes);
+  const Contractions contractions(p);
+  const Tiling tiling = MakeTiling(contractions.largest(), Copies(p), team.threads, workspace_bytes,
+                                   contractions.unit());
   const Team crew{static_cast<int>(tiling.slots), team.host};
-  const Tasks tasks(tiling, largest);
+  const Tasks tasks(tiling, contractions.largest());
   const int64_t phases = CountPhases(p);
   BlockOperands all{.g = dgrad ? operands.y : operands.x,
                     .other = writes_w ? operands.y : operands.w,
@@ -125,18 +150,17 @@ void RunContractions(const Problem& p, const Operands& operands, float beta, con
   if (tiling.slabs > 0) {  // one group, one phase
     BlockOperands own = all;
     if (p.bias.present && !writes_w) own.bias = operands.bias;
-    RunSlabs(MakeContraction(p, 0, 0), tiling, own, p.type, crew, workspace);
+    RunSlabs(contractions.At(0, 0), tiling, own, p.type, crew, workspace);
   }
   const int64_t blocks = tiling.slabs > 0 ? 0 : Copies(p) * tasks.each();
   ForRanges(crew, blocks, 1, [&](int slot, int64_t task, int64_t) {
     const int64_t copy = task / tasks.each(), group = copy / phases;
-    const Contraction c = MakeContraction(p, group, copy % phases);
+    const Contraction c = contractions.At(group, copy % phases);
     BlockOperands own = all;
     if (p.bias.present && !writes_w) {
       own.bias = At(operands.bias, p.type, group * (dgrad ? p.ci : p.co) * p.bias.stride);
     }
-    const Contraction odd =
-        c.zipped ? MakeContraction(p, group, copy % phases, true) : Contraction{};
+    const Contraction odd = c.zipped ? contractions.At(group, copy % phases, true) : Contraction{};
     tasks.Run(task % tasks.each(), c, own, p.type, SlotMemory(tiling, workspace, slot),
               c.zipped ? &odd : nullptr);
   });
@@ -155,8 +179,9 @@ void RunContractions(const Problem& p, const Operands& operands, float beta, con
 
 std::string TilingText(const Problem& problem, int threads, int64_t limit) {
   const Tiling t = TilingOf(problem, threads, limit);
-  const VectorUnit unit = PickedVectorUnit(problem.type);
-  const Contraction c = MakeContraction(problem, 0, 0);
+  const Contractions contractions(problem);
+  const VectorUnit& unit = contractions.unit();
+  const Contraction c = contractions.At(0, 0);
   const Lines lines = LinesOf(c, t, unit.lanes);
   return Join(
       t.mr, "x", t.nr, " sums in registers, vectors along ", t.o_is_n ? "channels" : "pixels",
@@ -167,8 +192,7 @@ std::string TilingText(const Problem& problem, int threads, int64_t limit) {
 }
 
 double ContractionErrorBound(const Problem& problem) {
-  const Contraction c = MakeLargestContraction(problem);
-  const Chunks chunks = MakeChunks(c);
+  const Chunks chunks = MakeChunks(Contractions(problem).largest());
   const double count = static_cast<double>(chunks.count());
   const Tiling t = TilingOf(problem, 1, 0);
   // Roundings of a chain, each by half a unit of the last place. A quad's two pairs of products are

@@ -31,7 +31,7 @@ struct TermRuns {
   };
   int64_t count = 0;  // of runs
   int64_t terms = 0;
-  Run runs[Chunks::kLongest];
+  Run runs[Chunks::kLongestOfElements];
 
   void Add(const Run& run) {
     runs[count++] = run;
@@ -70,7 +70,7 @@ HWY_INLINE void ZeroTerms(uint16_t* to, int64_t count) {
 template <class T>
 void PackNeighbours(const TermRuns<T>& runs, int64_t rows, const Panels<Quad>& panels, int64_t r0) {
   const T* const zeros = reinterpret_cast<const T*>(kZeros);
-  const T* sources[Chunks::kLongest + 3];
+  const T* sources[Chunks::kLongestOfElements + 3];
   int64_t k = 0;
   for (int64_t i = 0; i < runs.count; ++i) {
     const auto& run = runs.runs[i];
@@ -106,7 +106,7 @@ template <class T>
 void PackApart(const TermRuns<T>& runs, int64_t rows, int64_t row_stride,
                const Panels<Quad>& panels, int64_t r0) {
   constexpr int64_t kRows = 4;
-  alignas(16) uint16_t terms[kRows][Chunks::kLongest];
+  alignas(16) uint16_t terms[kRows][Chunks::kLongestOfElements];
   const auto& first = runs.runs[0];
   const bool as_it_is =
       runs.count == 1 && first.stride == 1 && first.begin == 0 && first.end == first.count;

@@ -208,7 +208,7 @@ void InterleaveRect(const T* source, Rect rect, const Panels<Quad>& panels, int6
     return InterleaveRect<1>(source, rect, panels, k0, r0);
   }
   if (first > 0) InterleaveRect<1>(source, {first, 1, rect.depth, rect.k_stride}, panels, k0, r0);
-  const T* sources[Chunks::kLongest + 3];
+  const T* sources[Chunks::kLongestOfElements + 3];
   const int64_t terms = CeilDiv(rect.depth, 4) * 4;
   for (int64_t k = 0; k < rect.depth; ++k) sources[k] = source + (first + k * rect.k_stride);
   for (int64_t k = rect.depth; k < terms; ++k) sources[k] = reinterpret_cast<const T*>(kZeros);

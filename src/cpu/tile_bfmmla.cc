@@ -64,8 +64,7 @@ CONVGRAD_ALWAYS_INLINE void MultiplyAll(Stay stay, Turn turn, const TileTerms& t
                                         float32x4_t (&sums)[kA][kB]) {
   using H = Held<kA, kB>;
   static_assert(H::kOthers % H::kTurns == 0);
-  const int64_t length = terms.length, count = terms.segments * length;
-  if (count == 0) return;
+  if (terms.length == 0 || terms.segments == 0) return;
   stay.Leap(0);
   turn.Leap(0);
   bfloat16x8_t held[H::kCount], turns[H::kTurns];
@@ -73,19 +72,20 @@ CONVGRAD_ALWAYS_INLINE void MultiplyAll(Stay stay, Turn turn, const TileTerms& t
   for (int i = 0; i < H::kCount; ++i) held[i] = LoadTwo(stay.Vector(i));
 #pragma GCC unroll 16
   for (int i = 0; i < H::kTurns; ++i) turns[i] = LoadTwo(turn.Vector(i));
-  [[maybe_unused]] int64_t left = length, segment = 0;
-  for (int64_t k = 1; k < count; ++k) {
+  for (int64_t segment = 1;; ++segment) {
+#pragma GCC unroll 2
+    for (int64_t left = terms.length - 1; left > 0; --left) {
+      const Turn now = turn;
+      stay.Next();
+      turn.Next();
+      MultiplyStep<true, kA, kB>(held, turns, now, turn, stay, sums);
+    }
+    if (segment == terms.segments) break;
     const Turn now = turn;
     stay.Next();
     turn.Next();
-    if constexpr (Stay::kLeaps || Turn::kLeaps) {
-      if (--left == 0) {
-        left = length;
-        ++segment;
-        stay.Leap(segment);
-        turn.Leap(segment);
-      }
-    }
+    stay.Leap(segment);
+    turn.Leap(segment);
     MultiplyStep<true, kA, kB>(held, turns, now, turn, stay, sums);
   }
   MultiplyStep<false, kA, kB>(held, turns, turn, turn, stay, sums);
@@ -174,9 +174,8 @@ void MultiplyTile(const void* a, const void* b, const TileTerms& terms, const fl
     MultiplyAll<kA, kB>(of_b, of_a, terms, sums);
   }
   if (join == ChunkJoin::kAdd) {
-    StoreSums(sums, static_cast<To*>(to), to_rows, [&](int r, int column) {
-      return vld1q_f32(c + r * kColumns + column);
-    });
+    StoreSums(sums, static_cast<To*>(to), to_rows,
+              [&](int r, int column) { return vld1q_f32(c + r * kColumns + column); });
   } else {  // what is added to -0 stays what it is
     const float32x4_t zero = vdupq_n_f32(join == ChunkJoin::kFirst ? 0.0f : -0.0f);
     StoreSums(sums, static_cast<To*>(to), to_rows, [&](int, int) { return zero; });

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <span>
 
+#include "cpu/lines.h"
+
 namespace convgrad {
 namespace {
 
@@ -179,25 +181,23 @@ bool SplitSum(Tiling& t, int64_t m, int64_t n, int threads, const Chunks& chunks
   return true;
 }
 
-// Elements of several terms, where they are not mostly filled up with zeros. Two channels or more
-// in a chunk: then they take no more memory than floats.
-void SetElements(Tiling& t, const Contraction& c, const Chunks& chunks, const VectorUnit& unit) {
-  t.kc_floats = t.kc;
-  if (unit.terms_each == 1 || (!c.sum_pixels && chunks.outer_block < 2)) return;
-  t.terms_each = unit.terms_each;
+// Floats that a row of the longest chunk takes.
+int64_t ChunkFloats(const Contraction& c, int64_t kc) {
+  if (c.terms_each == 1) return kc;
   constexpr int64_t kFloats = 2;  // of an element
-  // Phases with fewer taps have chunks of more channels: any number of quads that 432 terms can
-  // make.
-  const int64_t most = c.channels % t.terms_each == 0 && c.taps() <= Chunks::kLongest / 4
-                           ? Chunks::kLongest / 4
-                           : Chunks::kLongest / 2;
-  const int64_t elements =
-      c.sum_pixels ? CeilDiv(t.kc, t.terms_each)
-                   : std::min(most, Product(c.taps(), CeilDiv(c.channels, t.terms_each), 1));
-  t.kc_floats = kFloats * elements;
+  const int64_t elements = c.sum_pixels ? CeilDiv(kc, c.terms_each)
+                                        : Product(c.taps(), CeilDiv(c.channels, c.terms_each), 1);
+  return kFloats * std::min(elements, Chunks::kLongestOfElements / c.terms_each);
 }
 
 }  // namespace
+
+int64_t TermsEach(const Contraction& c, const VectorUnit& unit) {
+  // Then a chunk never takes more memory than one of floats: its taps times its channels, filled
+  // up, are at most kLongestOfElements.
+  const bool fits = c.taps() <= Chunks::kLongestOfElements / 4;
+  return c.sum_pixels || (c.channels > 1 && fits) ? unit.terms_each : 1;
+}
 
 Tiling MakeTiling(const Contraction& c, int64_t copies, int threads, int64_t limit,
                   const VectorUnit& unit) {
@@ -210,8 +210,11 @@ Tiling MakeTiling(const Contraction& c, int64_t copies, int threads, int64_t lim
   threads = static_cast<int>(std::clamp(work / 200e3, 1.0, static_cast<double>(threads)));
   Tiling t;
   // Phases with fewer taps have other chunks, but none with more terms than there are.
-  t.kc = c.sum_pixels ? chunks.longest() : std::min(c.channels * c.taps(), Chunks::kLongest);
-  SetElements(t, c, chunks, unit);
+  t.kc = c.sum_pixels ? chunks.longest()
+                      : std::min(c.channels * c.taps(),
+                                 c.terms_each == 1 ? Chunks::kLongest : Chunks::kLongestOfElements);
+  t.terms_each = c.terms_each;
+  t.kc_floats = ChunkFloats(c, t.kc);
   t.keeps_c = chunks.count() > 1;
   // Vectors go along the side of the result that is contiguous; where both or none are, along o.
   t.o_is_n = c.sum_pixels ? c.w.o == 1 || c.w.channel != 1 : c.v.o == 1 || c.v.at[kAxes - 1] != 1;
@@ -247,6 +250,8 @@ Tiling MakeTiling(const Contraction& c, int64_t copies, int threads, int64_t lim
   // again, twice that (bf16 on a Neoverse-V1: 1.3 % in all, up to 7).
   const int64_t l2_floats = unit.l2_bytes / int64_t{sizeof(float)};
   Budget budget{l2_floats / 2, t.terms_each == 1 ? l2_floats : 2 * l2_floats};
+  // Lines that taps share fill half of what is counted for b, or less.
+  if (!t.o_is_n && MakeLines(c, t.nr, 4, unit.lanes).shared) budget.b = l2_floats;
   const Budget stack{Tiling::kStackB, Tiling::kStackC / t.results};
   try_budget(budget);
   if (copies == 1 && !c.zipped && threads > 1 &&

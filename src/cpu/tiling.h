@@ -65,6 +65,10 @@ struct Tiling {
   }
 };
 
+// What a contraction makes of the terms that a unit sums at once: the same for all phases if asked
+// for the largest.
+int64_t TermsEach(const Contraction& largest, const VectorUnit& unit);
+
 // For the largest phase of a group. `limit` in bytes, -1: none. Called again with the workspace
 // that came out as the limit, it gives the same tiling.
 Tiling MakeTiling(const Contraction& contraction, int64_t copies, int threads, int64_t limit,
