@@ -19,6 +19,7 @@ using dnnl::memory;
 // In oneDNN's words, and with the operation's own number of axes.
 struct Shapes {
   memory::desc src, weights, dst, bias;
+  memory::desc forward_weights;  // as the forward operation reads them, which a gradient names
   memory::dims strides, dilates, pads_begin, pads_end;
 };
 
@@ -41,7 +42,7 @@ memory::desc PixelsOf(const PeerRequest& request, bool x) {
 }
 
 // [groups,] channels of dst, channels of src, taps: a deconvolution's dst is x.
-memory::desc WeightsOf(const PeerRequest& request) {
+memory::desc WeightsOf(const PeerRequest& request, DataType type) {
   const Problem& p = request.problem;
   memory::dims extents, strides;
   if (p.groups > 1) {
@@ -55,7 +56,7 @@ memory::desc WeightsOf(const PeerRequest& request) {
     extents.push_back(p.axes[a].taps);
     strides.push_back(p.w.s[a]);
   }
-  return {extents, TypeOf(p.type), strides};
+  return {extents, TypeOf(type), strides};
 }
 
 Shapes ShapesOf(const PeerRequest& request) {
@@ -63,9 +64,11 @@ Shapes ShapesOf(const PeerRequest& request) {
   Shapes shapes;
   shapes.src = PixelsOf(request, !request.transposed);
   shapes.dst = PixelsOf(request, request.transposed);
-  shapes.weights = WeightsOf(request);
+  shapes.forward_weights = WeightsOf(request, p.type);
+  const DataType type = p.pass == Pass::kWgrad ? p.out_type : p.type;
+  shapes.weights = WeightsOf(request, type);
   if (p.bias.present) {
-    shapes.bias = {{shapes.dst.dims()[1]}, TypeOf(p.type), {p.bias.stride}};
+    shapes.bias = {{shapes.dst.dims()[1]}, TypeOf(type), {p.bias.stride}};
   }
   for (size_t a = static_cast<size_t>(kAxes - request.spatial); a < kAxes; ++a) {
     const Axis& axis = p.axes[a];
@@ -114,9 +117,9 @@ class OnednnPeer : public Peer {
         dst_written ? dnnl::prop_kind::forward_inference : dnnl::prop_kind::forward_training;
     const bool forward_bias = bias && dst_written;
     const typename Forward::desc forward_desc =
-        forward_bias ? typename Forward::desc(training, algorithm, s.src, s.weights, s.bias, s.dst,
-                                              s.strides, s.dilates, s.pads_begin, s.pads_end)
-                     : typename Forward::desc(training, algorithm, s.src, s.weights, s.dst,
+        forward_bias ? typename Forward::desc(training, algorithm, s.src, s.forward_weights, s.bias,
+                                              s.dst, s.strides, s.dilates, s.pads_begin, s.pads_end)
+                     : typename Forward::desc(training, algorithm, s.src, s.forward_weights, s.dst,
                                               s.strides, s.dilates, s.pads_begin, s.pads_end);
     const typename Forward::primitive_desc forward(forward_desc, engine_);
     const void* src = request.transposed ? operands.y : operands.x;

@@ -307,6 +307,51 @@ static void test_parallel_for(void) {
   convgrad_operation_destroy(operation);
 }
 
+/* f32 gradients from bf16: the type alone asks for it, and beta adds to f32. */
+static void test_wider_gradients(void) {
+  static const int64_t bias_extents[] = {4};
+  convgrad_operation* operation = make_operation("ConvolutionBackwardWeights");
+  CHECK(convgrad_operation_set_s64s(operation, "weights_shape", kWeights, 4) == CONVGRAD_OK);
+  const convgrad_tensor inputs[] = {{CONVGRAD_BF16, 4, kSrc, NULL, NULL},
+                                    {CONVGRAD_BF16, 4, kDst, NULL, NULL}};
+  convgrad_tensor outputs[] = {{CONVGRAD_F32, 0, NULL, NULL, NULL},
+                               {CONVGRAD_F32, 0, NULL, NULL, NULL}};
+  convgrad_options options = CONVGRAD_OPTIONS_INIT;
+  options.kernel = "oracle";
+  options.beta = 0.5f;
+  convgrad_plan* plan = NULL;
+  CHECK(convgrad_plan_create(operation, inputs, 2, outputs, 2, &options, &plan) == CONVGRAD_OK);
+  convgrad_tensor output;
+  CHECK(convgrad_plan_output(plan, 0, &output) == CONVGRAD_OK && output.type == CONVGRAD_F32);
+  CHECK(output.rank == 4 && memcmp(output.extents, kWeights, sizeof kWeights) == 0);
+  CHECK(convgrad_plan_output(plan, 1, &output) == CONVGRAD_OK && output.type == CONVGRAD_F32);
+  CHECK(strstr(convgrad_plan_explanation(plan), "wgrad bf16:f32 g2") != NULL);
+
+  uint16_t src[36], dst[16];
+  float weights[32], bias[4];
+  for (int i = 0; i < 36; ++i) src[i] = 0x4080; /* 4 */
+  for (int i = 0; i < 16; ++i) dst[i] = 0x3f81; /* 1 + 2^-7: beside 512, bf16 cannot show it */
+  for (int i = 0; i < 32; ++i) weights[i] = 1024;
+  for (int i = 0; i < 4; ++i) bias[i] = 2048;
+  const void* input_data[] = {src, dst};
+  void* output_data[] = {weights, bias};
+  CHECK(convgrad_plan_run(plan, input_data, 2, output_data, 2, NULL) == CONVGRAD_OK);
+  for (int i = 0; i < 32; ++i) CHECK(weights[i] == 512 + 16.125f);
+  for (int i = 0; i < 4; ++i) CHECK(bias[i] == 1024 + 4.03125f);
+  convgrad_plan_destroy(plan);
+
+  outputs[0] = (convgrad_tensor){CONVGRAD_F32, 4, kWeights, NULL, NULL};
+  outputs[1] = (convgrad_tensor){CONVGRAD_F32, 1, bias_extents, NULL, NULL};
+  CHECK(convgrad_run(operation, inputs, input_data, 2, outputs, output_data, 2, &options) ==
+        CONVGRAD_OK);
+  for (int i = 0; i < 32; ++i) CHECK(weights[i] == 264.0625f + 16.125f);
+  outputs[1].type = CONVGRAD_BF16;
+  CHECK(convgrad_run(operation, inputs, input_data, 2, outputs, output_data, 2, &options) ==
+        CONVGRAD_INVALID_TYPE);
+  CHECK(says("diff_bias has type bf16, expected f32 as diff_weights has"));
+  convgrad_operation_destroy(operation);
+}
+
 int main(void) {
   test_version_and_null();
   test_operation_errors();
@@ -317,6 +362,7 @@ int main(void) {
   test_kernels();
   test_one_call();
   test_parallel_for();
+  test_wider_gradients();
   if (failures == 0) printf("the C ABI holds\n");
   return failures == 0 ? 0 : 1;
 }

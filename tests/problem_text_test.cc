@@ -14,7 +14,8 @@ Problem RandomProblem(std::mt19937_64& random) {
   };
   Problem p;
   p.pass = static_cast<Pass>(below(3));
-  p.type = static_cast<DataType>(1 + below(3));
+  p.type = p.out_type = static_cast<DataType>(1 + below(3));
+  if (p.pass == Pass::kWgrad && below(2) == 1) p.out_type = DataType::kF32;
   p.batch = below(5);
   p.groups = 1 + below(4);
   p.ci = below(9);
@@ -45,7 +46,7 @@ TEST(ProblemText, ParsesBackToTheSameProblem) {
 TEST(ProblemText, ReadsAsWritten) {
   Problem p;
   p.pass = Pass::kWgrad;
-  p.type = DataType::kBF16;
+  p.type = p.out_type = DataType::kBF16;
   p.batch = 8;
   p.ci = 64;
   p.co = 32;
@@ -55,6 +56,31 @@ TEST(ProblemText, ReadsAsWritten) {
   EXPECT_EQ(ToText(p),
             "wgrad bf16 g1 n8 ci64 co32 in1x1x56 taps1x1x3 out1x1x28 s1x1x2 d1x1x1 p0x0x1 "
             "x[3584,1,56,56,1]");
+  p.out_type = DataType::kF32;
+  EXPECT_TRUE(ToText(p).starts_with("wgrad bf16:f32 g1 n8 ")) << ToText(p);
+}
+
+TEST(ProblemText, OneTypeIsThatOfTheResultToo) {
+  for (const DataType type : {DataType::kF32, DataType::kBF16, DataType::kF16}) {
+    const Result<Problem> parsed = ParseProblem(std::string("wgrad ") + std::string(NameOf(type)));
+    ASSERT_TRUE(parsed.ok()) << parsed.status().message();
+    EXPECT_EQ(parsed->type, type);
+    EXPECT_EQ(parsed->out_type, type);
+  }
+  EXPECT_EQ(ParseProblem("wgrad f16:f32")->type, DataType::kF16);
+  EXPECT_EQ(ParseProblem("wgrad f16:f32")->out_type, DataType::kF32);
+  EXPECT_EQ(ToText(*ParseProblem("wgrad f16:f16")), ToText(*ParseProblem("wgrad f16")));
+}
+
+// 12 elements of x, 8 of y, 6 of w.
+TEST(ProblemText, BytesAreThoseOfEachType) {
+  const auto bytes = [](std::string types) {
+    const auto parsed = ParseProblem("wgrad " + types + " ci3 co2 in1x1x4 taps1x1x1 out1x1x4");
+    return CountBytes(*parsed);
+  };
+  EXPECT_EQ(bytes("f32"), 26 * 4);
+  EXPECT_EQ(bytes("bf16"), 26 * 2);
+  EXPECT_EQ(bytes("bf16:f32"), 20 * 2 + 6 * 4);
 }
 
 TEST(ProblemText, ChangingAnyFieldChangesTheLine) {
@@ -65,6 +91,10 @@ TEST(ProblemText, ChangingAnyFieldChangesTheLine) {
   EXPECT_NE(ToText(q), ToText(p));
   q = p;
   q.w.ci += 1;
+  EXPECT_NE(ToText(q), ToText(p));
+  q = p;
+  q.out_type = q.type == DataType::kF32 ? DataType::kF16 : DataType::kF32;
+  EXPECT_NE(q, p);
   EXPECT_NE(ToText(q), ToText(p));
   q = p;
   q.bias.present = !q.bias.present;
@@ -80,6 +110,16 @@ TEST(ProblemText, NamesMistakes) {
                          {"f32 g1", "begins with fprop"},
                          {"fprop f64", "f64"},
                          {"fprop q3", "q3"},
+                         {"wgrad bf16:", "'bf16:' is wrong: expected two of f32, bf16 and f16"},
+                         {"wgrad bf16:f64", "'bf16:f64'"},
+                         {"wgrad bf16:f32:bf16", "'bf16:f32:bf16'"},
+                         {"wgrad :f32", "':f32'"},
+                         {"wgrad f32:bf16",
+                          "'f32:bf16' is wrong: only wgrad writes another type "
+                          "than it reads, and only f32"},
+                         {"wgrad bf16:f16", "'bf16:f16' is wrong: only wgrad"},
+                         {"dgrad bf16:f32", "'bf16:f32' is wrong: only wgrad"},
+                         {"bf16:f32 fprop", "'bf16:f32' is wrong: only wgrad"},
                          {"fprop in3x4", "in3x4"},
                          {"fprop taps0x1x1", "at least 1"},
                          {"fprop s1x0x1", "at least 1"},

@@ -57,6 +57,8 @@ void ExpectReplays(VerifyRequest request) {
 
 TEST(VerifyFailures, AreReplayedFromProblemLines) {
   ExpectReplays({.words = {"--dir=BWD_W", "--dt=bf16", "--stag=axb", "g2mb2_ic4ih6oc6kh3ph1"}});
+  ExpectReplays({.words = {"--dir=BWD_WB", "--dt=f16:f32:f16", "ic4ih6oc6kh3ph1"},
+                 .options = {.kernel = "oracle"}});
   ExpectReplays({.words = {"ic4ih5oc3kh3n\"a name, with 'quotes' and $blanks\""}});
 }
 
@@ -65,6 +67,10 @@ TEST(VerifyFailures, AreReplayedFromOperationLines) {
                            "--pads_begin", "", "--pads_end=", "--dilations", "1", "--dtype", "f16"},
                  .options = {.threads = 2, .workspace_limit = 0, .kernel = "oracle"},
                  .seed = 3});
+  ExpectReplays({.words = {"ConvolutionBackwardWeights", "src=2x6x3", "diff_dst=2x4x5", "--strides",
+                           "1", "--pads_begin=0", "--pads_end=0", "--dilations", "1",
+                           "--weights_shape=3,3,5", "--dtype=bf16", "--out_dtype=f32"},
+                 .options = {.kernel = "oracle"}});
 }
 
 TEST(VerifyFailures, CountBothWays) {

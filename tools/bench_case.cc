@@ -114,6 +114,7 @@ class CaseTimer {
     row_.workspace_bytes = plan->workspace_bytes();
     row_.flops = plan->flops();
     row_.bytes = CountBytes(problem);
+    row_.out_type = problem.out_type;
     Allocate(*plan);
     AddConvgrad(*plan);
     for (const bench::PeerInfo& peer : settings_.peers) AddPeer(peer, *checked, problem);

@@ -30,7 +30,8 @@ struct PeerTiming {
 struct BenchRow {
   std::string problem;
   std::string op;
-  DataType type = DataType::kF32;
+  DataType type = DataType::kF32;      // of the inputs
+  DataType out_type = DataType::kF32;  // of the outputs
   std::string data_format;  // NXC or NCX where src and dst lie so, densely; else "strided"
   int threads = 1;
   std::string refusal;  // not empty: no plan was made, the rest is empty

@@ -179,6 +179,7 @@ std::string ToJson(std::span<const BenchRow> rows, Limits& limits) {
     all.push_back({{"problem", row.problem},
                    {"op", row.op},
                    {"dtype", NameOf(row.type)},
+                   {"out_dtype", NameOf(row.out_type)},
                    {"data_format", row.data_format},
                    {"threads", row.threads},
                    {"kernel", row.kernel},

@@ -18,6 +18,7 @@ struct RunRequest {
   std::vector<std::string> words;  // an operation line whose arguments are files
   std::string out;                 // of output 0
   std::string dtype;               // empty: the files' own
+  std::string out_dtype;           // empty: the inputs'
   Options options{};
 };
 Result<int> RunOperation(const RunRequest& request);

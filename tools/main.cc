@@ -51,7 +51,7 @@ Examples:
     --weights_format IOX --data_format NCX --out dw.npy
   convgrad run ConvolutionBackwardWeights src=m.safetensors:x diff_dst=m.safetensors:dy \
     diff_bias=db.npy --strides 1 --pads_begin 0 --pads_end 0 --dilations 1 \
-    --weights_shape 4,8,16 --dtype bf16 --beta 1 --out grads.safetensors:dw)";
+    --weights_shape 4,8,16 --dtype bf16 --out_dtype f32 --beta 1 --out grads.safetensors:dw)";
 
 constexpr const char* kVerifyExamples = R"(
 Problems are given in benchdnn's grammar, or as one operation with extents. Each runs on integer data,
@@ -59,7 +59,8 @@ which must agree bit for bit, and on random reals, which must lie within a compu
 
   --conv | --deconv      Convolution or ConvTranspose (default --conv)
   --dir=D                FWD_D FWD_B FWD_I BWD_D BWD_W BWD_WB (default FWD_B)
-  --dt=T                 f32 bf16 f16 (default f32)
+  --dt=T                 f32 bf16 f16 (default f32); bf16:f32:bf16 or f16:f32:f16 with BWD_W, BWD_WB
+                         for an f32 gradient of weights
   --stag --wtag --dtag   layouts of src, weights, dst: any abx axb xba acdb ...
   --mb=N                 batch instead of the problem's own
   --batch=FILE           problems from a file
@@ -215,6 +216,11 @@ void DescribeRun(CLI::App& app, RunRequest& request) {
          "--dtype", request.dtype,
          "f32, bf16 or f16: converts the inputs on reading, to nearest even. bf16 written to "
          ".npy is widened to f32")
+      ->check(IsText);
+  run->add_option(
+         "--out_dtype", request.out_dtype,
+         "type of the outputs; default: that of the inputs. f32 keeps the sums of a weight "
+         "gradient of bf16 or f16, also with --beta")
       ->check(IsText);
   run->add_option("--beta", request.options.beta,
                   "out = beta * what the output file holds + result; the file must exist")

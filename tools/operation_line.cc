@@ -189,37 +189,45 @@ Result<OperationLine> ParseOperationLine(std::span<const std::string> words) {
 
 Result<Case> ParseCase(std::span<const std::string> words) {
   std::vector<std::string> rest;
-  DataType type = DataType::kF32;
+  DataType type = DataType::kF32, out_type = DataType::kUndef;
   for (size_t i = 0; i < words.size(); ++i) {
-    std::string_view word = words[i];
-    if (word != "--dtype" && !word.starts_with("--dtype=")) {
+    const std::string_view word = words[i];
+    const size_t equals = word.find('=');
+    const std::string_view option = word.substr(0, equals);
+    if (option != "--dtype" && option != "--out_dtype") {
       rest.push_back(words[i]);
       continue;
     }
-    const bool separate = word == "--dtype";
-    if (separate && i + 1 == words.size()) return Invalid("option '--dtype' has no value");
+    const bool separate = equals == std::string_view::npos;
+    if (separate && i + 1 == words.size()) {
+      return Invalid(Join("option '", option, "' has no value"));
+    }
     Result<DataType> parsed =
-        ParseDataType(separate ? std::string_view(words[++i]) : word.substr(8));
+        ParseDataType(separate ? std::string_view(words[++i]) : word.substr(equals + 1));
     if (!parsed.ok()) return parsed.status();
-    type = *parsed;
+    (option == "--dtype" ? type : out_type) = *parsed;
   }
   Result<OperationLine> line = ParseOperationLine(rest);
   if (!line.ok()) return line.status();
   Case result{JoinWords(words, " "), {words.begin(), words.end()}, line->operation, {}, {}};
   const OperationSchema& schema = SchemaOf(line->operation.kind);
-  const auto parse = [&](std::span<const ArgumentSchema> arguments,
-                         const std::vector<std::string>& texts, std::vector<TensorDesc>& descs) {
+  const auto parse = [](std::span<const ArgumentSchema> arguments,
+                        const std::vector<std::string>& texts, DataType data_type,
+                        std::vector<TensorDesc>& descs) {
     for (size_t i = 0; i < texts.size(); ++i) {
       descs.emplace_back();
       if (texts[i].empty()) continue;
-      Result<TensorDesc> desc = ParseArgument(arguments[i], texts[i], type);
+      Result<TensorDesc> desc = ParseArgument(arguments[i], texts[i], data_type);
       if (!desc.ok()) return desc.status();
       descs.back() = *desc;
     }
     return Status();
   };
-  if (Status s = parse(schema.inputs, line->inputs, result.inputs); !s.ok()) return s;
-  if (Status s = parse(schema.outputs, line->outputs, result.outputs); !s.ok()) return s;
+  if (Status s = parse(schema.inputs, line->inputs, type, result.inputs); !s.ok()) return s;
+  const DataType written = out_type == DataType::kUndef ? type : out_type;
+  if (Status s = parse(schema.outputs, line->outputs, written, result.outputs); !s.ok()) return s;
+  // An output whose shape is inferred still has the type that was asked for.
+  if (!result.outputs[0].given()) result.outputs[0].type = out_type;
   return result;
 }
 
@@ -231,7 +239,9 @@ std::string ToText(const Operation& operation, std::span<const TensorDesc> input
     if (inputs[i].given()) text += ToText(schema.inputs[i].name, inputs[i]);
   }
   for (size_t i = 0; i < outputs.size(); ++i) {
-    if (outputs[i].given()) text += ToText(schema.outputs[i].name, outputs[i]);
+    if (outputs[i].given() && !outputs[i].extents.empty()) {
+      text += ToText(schema.outputs[i].name, outputs[i]);
+    }
   }
   for (const auto& [name, value] : operation.attributes.entries()) {
     text += Join(" --", name, "=");
@@ -240,6 +250,10 @@ std::string ToText(const Operation& operation, std::span<const TensorDesc> input
     if (value.s64() != nullptr) text += std::to_string(*value.s64());
   }
   if (!inputs.empty()) text += Join(" --dtype=", NameOf(inputs[0].type));
+  if (!inputs.empty() && !outputs.empty() && outputs[0].given() &&
+      outputs[0].type != inputs[0].type) {
+    text += Join(" --out_dtype=", NameOf(outputs[0].type));
+  }
   return text;
 }
 

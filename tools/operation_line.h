@@ -33,7 +33,8 @@ struct Case {
   std::vector<TensorDesc> outputs;
 };
 
-// The words may also hold --dtype f32|bf16|f16. A shape tensor is given as its numbers: 8x4x3x3.
+// The words may also hold --dtype f32|bf16|f16, and --out_dtype where the outputs have another type
+// than the inputs. A shape tensor is given as its numbers: 8x4x3x3.
 Result<Case> ParseCase(std::span<const std::string> words);
 
 // The inverse of ParseCase.

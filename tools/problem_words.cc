@@ -4,6 +4,7 @@
 
 #include "core/text.h"
 #include "onednn/problem_line.h"
+#include "spec/check.h"
 
 namespace convgrad::tools {
 namespace {
@@ -76,10 +77,8 @@ Result<std::vector<Case>> ParseCases(const std::vector<std::string>& words) {
 Status CheckCases(const std::vector<Case>& cases, const Options& options) {
   if (Status status = CheckOptions(options); !status.ok()) return status;
   for (const Case& item : cases) {
-    Result<Plan> plan = Plan::Make(item.operation, item.inputs, item.outputs);
-    if (!plan.ok()) {
-      return Status(plan.status().code(), Join(plan.status().message(), " (", item.text, ")"));
-    }
+    const Status status = Check(item.operation, item.inputs, item.outputs).status();
+    if (!status.ok()) return Status(status.code(), Join(status.message(), " (", item.text, ")"));
   }
   return Status();
 }

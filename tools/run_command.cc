@@ -37,6 +37,15 @@ TensorBuffer Convert(const ConstTensorView& from, DataType type) {
   return to;
 }
 
+// An empty name leaves `type` as it is.
+Status ParseType(const std::string& name, DataType& type) {
+  if (name.empty()) return {};
+  Result<DataType> parsed = ParseDataType(name);
+  if (!parsed.ok()) return parsed.status();
+  type = *parsed;
+  return {};
+}
+
 class Runner {
  public:
   explicit Runner(const RunRequest& request) : request_(request) {}
@@ -54,11 +63,8 @@ class Runner {
       return Invalid(
           Join("no output file is given: --out FILE, or ", schema_->outputs[0].name, "=FILE"));
     }
-    if (request_.dtype.empty()) return {};
-    Result<DataType> type = ParseDataType(request_.dtype);
-    if (!type.ok()) return type.status();
-    dtype_ = *type;
-    return {};
+    if (Status s = ParseType(request_.dtype, dtype_); !s.ok()) return s;
+    return ParseType(request_.out_dtype, out_dtype_);
   }
 
   Status ReadInputs() {
@@ -84,8 +90,9 @@ class Runner {
       inputs.push_back(view.desc);
       if (view.data != nullptr) inputs.back().values = ReadShapeTensor(view.desc, view.data);
     }
-    for (size_t i = 1; i < outputs.size(); ++i) {
-      if (!line_.outputs[i].empty()) outputs[i].type = inputs[0].type;
+    const DataType type = out_dtype_ == DataType::kUndef ? inputs[0].type : out_dtype_;
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      if (!line_.outputs[i].empty()) outputs[i].type = type;
     }
     Result<Plan> plan = Plan::Make(line_.operation, inputs, outputs, request_.options);
     if (!plan.ok()) return plan.status();
@@ -157,7 +164,7 @@ class Runner {
   const RunRequest& request_;
   OperationLine line_;
   const OperationSchema* schema_ = nullptr;
-  DataType dtype_ = DataType::kUndef;
+  DataType dtype_ = DataType::kUndef, out_dtype_ = DataType::kUndef;
   std::vector<Input> inputs_;
   std::vector<TensorBuffer> outputs_;
   std::unique_ptr<Plan> plan_;

@@ -87,7 +87,8 @@ CONVGRAD_API convgrad_status convgrad_operation_set_string(convgrad_operation* o
                                                            const char* value);
 
 /* `outputs` may be null and `options` may be null. Inputs and outputs in the index order of the
- * specification; output 1 of the BackwardWeights operations is diff_bias, if given. */
+ * specification; output 1 of the BackwardWeights operations is diff_bias, if given. The outputs of
+ * these may be f32 where the inputs are bf16 or f16; of rank 0, a type alone asks for that. */
 CONVGRAD_API convgrad_status convgrad_plan_create(const convgrad_operation* operation,
                                                   const convgrad_tensor* inputs, size_t num_inputs,
                                                   const convgrad_tensor* outputs,

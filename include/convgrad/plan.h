@@ -4,6 +4,8 @@
 //            be default-constructed (pointers: null)
 //   outputs  output 0 as the specification has it; the BackwardWeights operations take an optional
 //            output 1, diff_bias (an extension: the sum of diff_dst over batch and pixels)
+//   types    one for all tensors; the outputs of the BackwardWeights operations may both be f32
+//            where the inputs are bf16 or f16 (an extension: name it in the output's description)
 #ifndef CONVGRAD_PLAN_H_
 #define CONVGRAD_PLAN_H_
 

@@ -53,7 +53,10 @@ struct Bias {
 
 struct Problem {
   Pass pass = Pass::kFprop;
-  DataType type = DataType::kF32;  // of every operand
+  DataType type = DataType::kF32;  // of every operand that is read
+  // Of what the pass writes, and of what it adds to where beta is not 0: `type`, but a wgrad of
+  // bf16 or f16 may write w and bias_out as f32.
+  DataType out_type = DataType::kF32;
   int64_t batch = 1;
   int64_t groups = 1;
   int64_t ci = 1;  // channels of x in one group
@@ -95,7 +98,8 @@ inline double CountBytes(const Problem& p) {
     y *= static_cast<double>(axis.out);
     w *= static_cast<double>(axis.taps);
   }
-  return (x + y + w) * static_cast<double>(SizeOf(p.type));
+  const DataType w_type = p.pass == Pass::kWgrad ? p.out_type : p.type;
+  return (x + y) * static_cast<double>(SizeOf(p.type)) + w * static_cast<double>(SizeOf(w_type));
 }
 
 // Strides of a dense [batch, channel, pixels...] x and y and a dense [g, co, ci, taps...] w: what

@@ -79,6 +79,29 @@ Status CheckSizes(const Problem& p) {
   return fits ? Status() : Bad("in, taps, out, s, d or p", "the problem overflows 64 bits");
 }
 
+// kUndef: no type of data.
+DataType TypeOf(std::string_view name) {
+  for (DataType type : {DataType::kF32, DataType::kBF16, DataType::kF16}) {
+    if (name == NameOf(type)) return type;
+  }
+  return DataType::kUndef;
+}
+
+// Whether a token begins with a type: other fields have digits too.
+bool IsTypes(std::string_view token) {
+  return TypeOf(token.substr(0, token.find(':'))) != DataType::kUndef;
+}
+
+std::string TypesText(const Problem& p) {
+  return p.out_type == p.type ? std::string(NameOf(p.type))
+                              : Join(NameOf(p.type), ":", NameOf(p.out_type));
+}
+
+Status CheckTypes(const Problem& p) {
+  if (p.out_type == p.type || (p.pass == Pass::kWgrad && p.out_type == DataType::kF32)) return {};
+  return Bad(TypesText(p), "only wgrad writes another type than it reads, and only f32");
+}
+
 class Parser {
  public:
   Status Accept(std::string_view token) {
@@ -86,7 +109,7 @@ class Parser {
     if (letters == std::string_view::npos) return Word(token);
     const std::string_view key = token.substr(0, letters);
     const std::string_view rest = token.substr(letters);
-    if (token == "f32" || token == "bf16" || token == "f16") return Word(token);
+    if (IsTypes(token)) return Types(token);
     if (rest.front() == '[') return Strides(token, key, rest);
     for (const Field& field : kCounts) {
       if (field.key != key) continue;
@@ -111,6 +134,7 @@ class Parser {
 
   Result<Problem> Finish() {
     if (!has_pass_) return Bad("", "the line begins with fprop, dgrad or wgrad");
+    if (Status status = CheckTypes(problem_); !status.ok()) return status;
     if (Status status = CheckSizes(problem_); !status.ok()) return status;
     Problem dense = problem_;
     SetDenseStrides(dense);
@@ -132,13 +156,17 @@ class Parser {
         return {};
       }
     }
-    for (DataType type : {DataType::kF32, DataType::kBF16, DataType::kF16}) {
-      if (token == NameOf(type)) {
-        problem_.type = type;
-        return {};
-      }
-    }
     return Bad(token, "expected a pass (fprop, dgrad, wgrad), a type (f32, bf16, f16) or a field");
+  }
+
+  // bf16, or what is read and what is written: bf16:f32.
+  Status Types(std::string_view token) {
+    const size_t colon = token.find(':');
+    problem_.type = TypeOf(token.substr(0, colon));
+    problem_.out_type =
+        colon == std::string_view::npos ? problem_.type : TypeOf(token.substr(colon + 1));
+    if (problem_.out_type != DataType::kUndef) return {};
+    return Bad(token, "expected two of f32, bf16 and f16, what is read and what is written");
   }
 
   Status Strides(std::string_view token, std::string_view key, std::string_view rest) {
@@ -182,7 +210,7 @@ void SetDenseStrides(Problem& p) {
 }
 
 std::string ToText(const Problem& p) {
-  std::string text = Join(NameOf(p.pass), " ", NameOf(p.type));
+  std::string text = Join(NameOf(p.pass), " ", TypesText(p));
   for (const Field& field : kCounts) text += Join(" ", field.key, p.*field.value);
   for (const AxisField& field : kAxisFields) {
     text += Join(" ", field.key, JoinNumbers(Each(p, field.value), "x"));

@@ -245,10 +245,28 @@ void SetOperands(const CaseChoice& choice, const TensorDesc& src, const TensorDe
   }
 }
 
+// One type, or three as src:wei:dst.
+std::string TextOf(const CaseTypes& types) {
+  const std::string data(NameOf(types.data));
+  if (types.weights == types.data) return data;
+  return data + ":" + std::string(NameOf(types.weights)) + ":" + data;
+}
+
+Status CheckTypes(const CaseChoice& choice) {
+  const bool written =
+      choice.direction == Direction::kBwdW || choice.direction == Direction::kBwdWB;
+  if (written || choice.types.weights == choice.types.data) return {};
+  return Status(StatusCode::kInvalidType,
+                "--dt=" + TextOf(choice.types) +
+                    ": with --dir=" + std::string(NameOf(choice.direction)) +
+                    " src, wei and dst must have one type, only the gradient of weights, BWD_W or "
+                    "BWD_WB, may be f32 beside them");
+}
+
 std::string TextOf(const CaseChoice& choice, const std::string& descriptor) {
   std::string text = choice.transposed ? "--deconv" : "--conv";
   text += " --dir=" + std::string(NameOf(choice.direction));
-  text += " --dt=" + std::string(NameOf(choice.type));
+  text += " --dt=" + TextOf(choice.types);
   text += " --stag=" + choice.src_tag;
   text += " --wtag=" + choice.weights_tag;
   text += " --dtag=" + choice.dst_tag;
@@ -276,6 +294,7 @@ std::string_view NameOf(Direction direction) {
 }
 
 Result<ProblemCase> MakeCase(const ProblemDescriptor& descriptor, const CaseChoice& choice) {
+  if (Status status = CheckTypes(choice); !status.ok()) return status;
   Dims src_extents = {descriptor.batch, descriptor.in_channels};
   Dims dst_extents = {descriptor.batch, descriptor.out_channels};
   for (const ProblemAxis& axis : descriptor.axes) {
@@ -288,10 +307,10 @@ Result<ProblemCase> MakeCase(const ProblemDescriptor& descriptor, const CaseChoi
   if (!dst.ok()) return dst.status();
   Result<Layout> weights = WeightsLayout(descriptor, choice);
   if (!weights.ok()) return weights.status();
-  weights->desc.type = choice.type;
+  weights->desc.type = choice.types.weights;
   const bool channels_last = IsChannelsLast(*src) && IsChannelsLast(*dst);
   TensorDesc bias;
-  bias.type = choice.type;
+  bias.type = choice.types.weights;
   bias.extents = {descriptor.out_channels};
 
   ProblemCase result;
@@ -302,8 +321,8 @@ Result<ProblemCase> MakeCase(const ProblemDescriptor& descriptor, const CaseChoi
   result.operation.attributes = AttributesOf(descriptor);
   result.operation.attributes.Set("data_format", channels_last ? "NXC" : "NCX");
   result.operation.attributes.Set("weights_format", weights->format);
-  SetOperands(choice, DescOf(*src, choice.type, channels_last), weights->desc,
-              DescOf(*dst, choice.type, channels_last), bias, &result);
+  SetOperands(choice, DescOf(*src, choice.types.data, channels_last), weights->desc,
+              DescOf(*dst, choice.types.data, channels_last), bias, &result);
   return result;
 }
 

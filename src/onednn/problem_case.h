@@ -29,16 +29,22 @@ enum class Direction { kFwdD, kFwdB, kFwdI, kBwdD, kBwdW, kBwdWB };
 
 std::string_view NameOf(Direction direction);
 
+struct CaseTypes {
+  DataType data = DataType::kF32;     // of src and dst
+  DataType weights = DataType::kF32;  // and bias; f32 beside bf16 or f16 where it is the gradient
+};
+
 struct CaseChoice {
   bool transposed = false;
   Direction direction = Direction::kFwdB;
-  DataType type = DataType::kF32;
+  CaseTypes types;
   std::string src_tag = "any";
   std::string weights_tag = "any";
   std::string dst_tag = "any";
 };
 
-// Fails when a tag does not fit the descriptor's rank and groups, or has no public format.
+// Fails when a tag does not fit the descriptor's rank and groups, or has no public format; and when
+// weights that are read have another type than the data.
 Result<ProblemCase> MakeCase(const ProblemDescriptor& descriptor, const CaseChoice& choice);
 
 }  // namespace convgrad::onednn

@@ -58,22 +58,33 @@ Result<Direction> ParseDirection(std::string_view text) {
 }
 
 Result<DataType> ParseDataType(std::string_view text) {
+  for (DataType type : {DataType::kF32, DataType::kBF16, DataType::kF16}) {
+    if (text == NameOf(type)) return type;
+  }
+  return Status(StatusCode::kInvalidType,
+                "'" + std::string(text) + "' must be one of f32, bf16 and f16");
+}
+
+// One type, or three as src:wei:dst.
+Result<CaseTypes> ParseTypes(std::string_view text) {
   const std::vector<std::string_view> parts = SplitAt(text, ':');
   if (parts.size() != 1 && parts.size() != 3) {
     return Status(StatusCode::kInvalidType,
                   "'" + std::string(text) + "' must be one type, or three as src:wei:dst");
   }
+  std::vector<DataType> types;
   for (std::string_view part : parts) {
-    if (part == parts.front()) continue;
-    return Status(StatusCode::kInvalidType, "'" + std::string(text) +
-                                                "' must have one type for src, wei and dst, as all "
-                                                "data tensors of an operation share one");
+    const Result<DataType> type = ParseDataType(part);
+    if (!type.ok()) return type.status();
+    types.push_back(*type);
   }
-  for (DataType type : {DataType::kF32, DataType::kBF16, DataType::kF16}) {
-    if (parts.front() == NameOf(type)) return type;
-  }
+  const CaseTypes result{types.front(), types[types.size() / 2]};
+  const bool widened = result.weights == DataType::kF32;  // legal where wei is what is written
+  if (types.back() == result.data && (result.weights == result.data || widened)) return result;
   return Status(StatusCode::kInvalidType,
-                "'" + std::string(parts.front()) + "' must be one of f32, bf16 and f16");
+                "'" + std::string(text) +
+                    "' must have one type for src, wei and dst, as all data tensors of an "
+                    "operation share one, or f32 for wei alone");
 }
 
 Result<std::string> ParseTag(std::string_view text) {
@@ -155,7 +166,7 @@ Status ProblemOptions::Set(std::string_view token) {
 
 Status ProblemOptions::SetValue(std::string_view key, std::string_view value) {
   if (key == "--dir") return SetAlternatives(value, ParseDirection, &directions_);
-  if (key == "--dt") return SetAlternatives(value, ParseDataType, &types_);
+  if (key == "--dt") return SetAlternatives(value, ParseTypes, &types_);
   if (key == "--stag") return SetAlternatives(value, ParseTag, &src_tags_);
   if (key == "--wtag") return SetAlternatives(value, ParseTag, &weights_tags_);
   if (key == "--dtag") return SetAlternatives(value, ParseTag, &dst_tags_);
@@ -184,8 +195,8 @@ std::vector<CaseChoice> ProblemOptions::Choices() const {
   choice.transposed = transposed_;
   for (Direction direction : directions_) {
     choice.direction = direction;
-    for (DataType type : types_) {
-      choice.type = type;
+    for (const CaseTypes& types : types_) {
+      choice.types = types;
       for (const std::string& src_tag : src_tags_) {
         choice.src_tag = src_tag;
         for (const std::string& weights_tag : weights_tags_) {

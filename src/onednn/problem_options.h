@@ -43,7 +43,7 @@ class ProblemOptions {
 
   bool transposed_ = false;
   std::vector<Direction> directions_ = {Direction::kFwdB};
-  std::vector<DataType> types_ = {DataType::kF32};
+  std::vector<CaseTypes> types_ = {CaseTypes()};
   std::vector<std::string> src_tags_ = {"any"};
   std::vector<std::string> weights_tags_ = {"any"};
   std::vector<std::string> dst_tags_ = {"any"};

@@ -22,7 +22,11 @@ double Taps(const Problem& p) {
 constexpr KernelRow kContract{
     .name = "contract",
     .summary = "matrix products of panels packed from the tensors, f32 sums in a fixed order",
-    .refusal = [](const Problem&) { return std::string(); },
+    .refusal =
+        [](const Problem& p) {
+          if (p.out_type == p.type) return std::string();
+          return Join("it does not write ", NameOf(p.out_type), " from ", NameOf(p.type));
+        },
     .cost = [](const Problem& problem, int threads) { return ExpectedSeconds(problem, threads); },
     .error_bound = ContractionErrorBound,
     .workspace_bytes =

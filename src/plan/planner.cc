@@ -41,6 +41,28 @@ Result<const KernelRow*> ByName(const Problem& problem, std::string_view name) {
   return Invalid(Join("kernel '", name, "' is unknown, expected one of ", JoinWords(names, ", ")));
 }
 
+// The cheapest of those that may be chosen and accept the problem.
+Result<const KernelRow*> Cheapest(const Problem& problem, int threads) {
+  const KernelRow* cheapest = nullptr;
+  double least = INFINITY;
+  for (const KernelRow& row : KernelTable()) {
+    if (row.only_by_name || !row.refusal(problem).empty()) continue;
+    const double cost = row.cost(problem, threads);
+    if (cheapest == nullptr || cost < least) {
+      least = cost;
+      cheapest = &row;
+    }
+  }
+  if (cheapest != nullptr) return cheapest;
+  std::string reasons;
+  for (const KernelRow& row : KernelTable()) {
+    const std::string reason = row.refusal(problem);
+    reasons += Join(reasons.empty() ? "" : "; ", row.name, ": ",
+                    reason.empty() ? "it runs only when asked for by name" : reason);
+  }
+  return Invalid(Join("no kernel can be chosen for this problem (", reasons, ")"));
+}
+
 std::string Scaled(double value, std::string_view unit) {
   static constexpr std::string_view kPrefixes[] = {"", "k", "M", "G", "T", "P", "E"};
   size_t p = 0;
@@ -69,21 +91,10 @@ Result<KernelPlan> MakeKernelPlan(const Problem& problem, const PlanRequest& req
       .workspace_limit = request.workspace_limit,
       .beta = request.beta,
       .forced = !request.kernel.empty()};
-  if (plan.forced) {
-    Result<const KernelRow*> row = ByName(problem, request.kernel);
-    if (!row.ok()) return row.status();
-    plan.kernel = *row;
-  } else {
-    double least = INFINITY;
-    for (const KernelRow& row : KernelTable()) {
-      if (row.only_by_name || !row.refusal(problem).empty()) continue;
-      const double cost = row.cost(problem, plan.team.threads);
-      if (plan.kernel == nullptr || cost < least) {
-        least = cost;
-        plan.kernel = &row;
-      }
-    }
-  }
+  Result<const KernelRow*> row =
+      plan.forced ? ByName(problem, request.kernel) : Cheapest(problem, plan.team.threads);
+  if (!row.ok()) return row.status();
+  plan.kernel = *row;
   plan.workspace_bytes =
       plan.kernel->workspace_bytes(problem, plan.team.threads, plan.workspace_limit);
   return plan;

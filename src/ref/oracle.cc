@@ -206,7 +206,7 @@ class Walk {
 
 // out[index] = round(beta * out[index] + sum of index) for every index, in parallel.
 // add_sums(indexes, sums) adds to each of up to kTogether sums, which are 0.
-template <class T, size_t kRank, class AddSums>
+template <class Out, size_t kRank, class AddSums>
 void ForEachOutput(const Output<kRank>& output, void* out, float beta, const Team& team,
                    const AddSums& add_sums) {
   // Beside an extent of 0 the others may be anything: their product could overflow.
@@ -230,9 +230,9 @@ void ForEachOutput(const Output<kRank>& output, void* out, float beta, const Tea
       for (size_t i = 0; i < together; ++i) {
         if (beta != 0) {
           sums[i] +=
-              static_cast<double>(beta) * static_cast<double>(Widen(LoadAt<T>(out, offsets[i])));
+              static_cast<double>(beta) * static_cast<double>(Widen(LoadAt<Out>(out, offsets[i])));
         }
-        StoreAt(out, offsets[i], Narrow<T>(sums[i]));
+        StoreAt(out, offsets[i], Narrow<Out>(sums[i]));
       }
       begin += static_cast<int64_t>(together);
     }
@@ -278,16 +278,17 @@ void RunDgrad(const Problem& p, const Operands& a, float beta, const Team& team)
   });
 }
 
-template <class T>
+// Out: what is written, T or f32.
+template <class T, class Out>
 void RunWgrad(const Problem& p, const Operands& a, float beta, const Team& team) {
   const Output<6> w = {{p.groups, p.co, p.ci, p.axes[0].taps, p.axes[1].taps, p.axes[2].taps},
                        {p.w.g, p.w.co, p.w.ci, p.w.s[0], p.w.s[1], p.w.s[2]}};
-  ForEachOutput<T>(w, a.out, beta, team,
-                   [&](auto indexes, auto sums) { WgradSums<T>(p, a, indexes, sums); });
+  ForEachOutput<Out>(w, a.out, beta, team,
+                     [&](auto indexes, auto sums) { WgradSums<T>(p, a, indexes, sums); });
   if (!p.bias.present) return;
   const bool x = p.bias.sums_x;
   const Output<1> bias = {{p.groups * (x ? p.ci : p.co)}, {p.bias.stride}};
-  ForEachOutput<T>(bias, a.bias_out, beta, team, [&](auto channels, auto sums) {
+  ForEachOutput<Out>(bias, a.bias_out, beta, team, [&](auto channels, auto sums) {
     return x ? ChannelSums<T>(p.batch, InExtents(p), p.x, a.x, channels, sums)
              : ChannelSums<T>(p.batch, OutExtents(p), p.y, a.y, channels, sums);
   });
@@ -304,7 +305,8 @@ void RunOracle(const Problem& problem, const Operands& operands, float beta, con
       case Pass::kDgrad:
         return RunDgrad<T>(problem, operands, beta, team);
       case Pass::kWgrad:
-        return RunWgrad<T>(problem, operands, beta, team);
+        return problem.out_type == problem.type ? RunWgrad<T, T>(problem, operands, beta, team)
+                                                : RunWgrad<T, float>(problem, operands, beta, team);
     }
   });
 }

@@ -74,6 +74,12 @@ Status CheckType(const Argument& argument, DataType type, std::string_view first
                       NameOf(type), " as ", first, " has"));
 }
 
+// The gradient of weights is summed over the whole batch, often over several: the one result that
+// users keep wider than the data that it is made of.
+bool MayWiden(const OperationSchema& schema, DataType type) {
+  return schema.outputs[0].role == Role::kWeights && type != DataType::kF32;
+}
+
 class Collector {
  public:
   explicit Collector(const OperationSchema& schema) : schema_(schema) {}
@@ -122,8 +128,11 @@ class Collector {
         if (!wanted.required) continue;
         argument.desc.type = arguments_.type;
       }
-      if (Status s = CheckType(argument, arguments_.type, schema_.inputs[0].name); !s.ok())
+      const bool typed = !outputs.empty() && outputs[0].given();
+      if (Status s = i == 0 ? CheckFirstOutput(argument) : CheckLaterOutput(argument, typed);
+          !s.ok()) {
         return s;
+      }
       if (argument.desc.extents.empty()) continue;  // to be inferred
       const int rank = wanted.role == Role::kBias ? 1 : arguments_.rank;
       if (Status s = CheckRank(argument, rank); !s.ok()) return s;
@@ -134,6 +143,29 @@ class Collector {
   Arguments Take() { return std::move(arguments_); }
 
  private:
+  Status CheckFirstOutput(const Argument& output) const {
+    const std::string_view first = schema_.inputs[0].name;
+    if (!MayWiden(schema_, arguments_.type)) return CheckType(output, arguments_.type, first);
+    if (output.desc.type == arguments_.type || output.desc.type == DataType::kF32) return {};
+    return Invalid(StatusCode::kInvalidType,
+                   Join(output.name, " has type ", NameOf(output.desc.type), ", expected ",
+                        NameOf(arguments_.type), " as ", first, " has, or f32"));
+  }
+
+  // One type for all outputs. An output 0 without a type (`typed` is false) has that of the inputs,
+  // whatever the others say: its memory may be as small as that.
+  Status CheckLaterOutput(const Argument& output, bool typed) const {
+    const std::string_view first = schema_.inputs[0].name;
+    if (!MayWiden(schema_, arguments_.type)) return CheckType(output, arguments_.type, first);
+    const Argument& output_0 = arguments_.at(arguments_.output);
+    if (typed) return CheckType(output, output_0.desc.type, output_0.name);
+    if (output.desc.type == arguments_.type) return {};
+    return Invalid(StatusCode::kInvalidType,
+                   Join(output.name, " has type ", NameOf(output.desc.type), ", expected ",
+                        NameOf(arguments_.type), " as ", first, " has, or f32 beside a ",
+                        output_0.name, " that is given as f32"));
+  }
+
   Status CheckInputs() {
     for (const ArgumentSchema& wanted : schema_.inputs) {
       const Argument& argument = arguments_.at(wanted.role);

@@ -20,8 +20,8 @@ struct Argument {
 };
 
 struct Arguments {
-  std::array<Argument, 5> by_role;  // an argument that is not there has a desc that is not given()
-  DataType type = DataType::kUndef;
+  std::array<Argument, 5> by_role;   // an argument that is not there has a desc that is not given()
+  DataType type = DataType::kUndef;  // of the inputs; an output's own is in its desc
   int rank = 0;
   Role output = Role::kDst;  // of output 0
 

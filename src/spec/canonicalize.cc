@@ -62,7 +62,8 @@ Problem Canonicalize(const CheckedOperation& op) {
   const TensorDesc& w = op.tensor(Role::kWeights);
   Problem p;
   p.pass = PassOf(op);
-  p.type = x.type;
+  p.type = op.tensor(op.schema->inputs[0].role).type;
+  p.out_type = op.tensor(op.schema->outputs[0].role).type;
   p.batch = x.extents[static_cast<size_t>(data.n)];
   p.groups = op.attributes.groups;
   p.ci = x.extents[static_cast<size_t>(data.c)] / p.groups;
