@@ -317,7 +317,6 @@ static void test_wider_gradients(void) {
   convgrad_tensor outputs[] = {{CONVGRAD_F32, 0, NULL, NULL, NULL},
                                {CONVGRAD_F32, 0, NULL, NULL, NULL}};
   convgrad_options options = CONVGRAD_OPTIONS_INIT;
-  options.kernel = "oracle";
   options.beta = 0.5f;
   convgrad_plan* plan = NULL;
   CHECK(convgrad_plan_create(operation, inputs, 2, outputs, 2, &options, &plan) == CONVGRAD_OK);

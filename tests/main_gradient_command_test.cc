@@ -12,10 +12,6 @@ namespace {
 
 using enum DataType;
 
-// Of Kernels(), one that writes f32 from bf16 and f16; empty: the one that is chosen does.
-const std::string kKernel = "oracle";
-const std::string kWithKernel = kKernel.empty() ? "" : " --kernel " + kKernel;
-
 // ---- Problem lines ----
 
 Result<std::vector<onednn::ProblemCase>> Parse(const std::string& line) {
@@ -138,11 +134,10 @@ TEST(MainGradientChecks, FindOneUnitOfF32) {
   ASSERT_TRUE(cases.ok()) << cases.status().message();
   for (const Case& item : *cases) {
     CheckRequest request;
-    request.options.kernel = kKernel;
     EXPECT_TRUE(CheckCase(item, request).passed) << CheckCase(item, request).failure;
     for (const size_t output : {0u, 1u}) {
       for (const bool on_integers : {true, false}) {
-        if (!on_integers && kKernel != "oracle") continue;  // its bound may be wider than a unit
+        request.options.kernel = on_integers ? "" : "oracle";  // whose bound is below a unit
         request.tamper = [&](std::vector<TensorBuffer>& outputs, bool integers) {
           if (integers != on_integers) return;
           const auto value = static_cast<float>(outputs[output].At(1));
@@ -203,7 +198,7 @@ class MainGradientCommandTest : public CommandFixture {
   static constexpr char kWords[] =
       "run ConvolutionBackwardWeights src=in.safetensors:src diff_dst=in.safetensors:diff_dst "
       "--strides 1 --pads_begin 0 --pads_end 0 --dilations 1 --weights_shape 3,3,5";
-  static std::string Words(const std::string& more) { return kWords + kWithKernel + " " + more; }
+  static std::string Words(const std::string& more) { return std::string(kWords) + " " + more; }
 
   Tensor src_, diff_dst_;
 };
@@ -268,14 +263,14 @@ TEST_F(MainGradientCommandTest, RunNamesMistakes) {
 }
 
 TEST_F(MainGradientCommandTest, VerifyTakesBothSpellings) {
-  const std::string out = Succeeds("verify" + kWithKernel +
-                                   " --dir=BWD_W,BWD_WB --stag=abx,axb --dt=bf16:f32:bf16,"
-                                   "f16:f32:f16 g2mb3_ic4oc6_ih9kh3sh2ph1")
+  const std::string out = Succeeds(
+                              "verify --dir=BWD_W,BWD_WB --stag=abx,axb --dt=bf16:f32:bf16,"
+                              "f16:f32:f16 g2mb3_ic4oc6_ih9kh3sh2ph1")
                               .out;
   EXPECT_TRUE(out.ends_with("\n8 passed, 0 failed\n")) << out;
   EXPECT_NE(out.find("--conv --dir=BWD_WB --dt=f16:f32:f16 --stag=axb "), std::string::npos);
   const std::string line = " " + std::string(kOperation) + " --dtype f16 --out_dtype f32";
-  EXPECT_TRUE(Succeeds("verify" + kWithKernel + line).out.ends_with("\n1 passed, 0 failed\n"));
+  EXPECT_TRUE(Succeeds("verify" + line).out.ends_with("\n1 passed, 0 failed\n"));
   ExpectRefused("verify --dir=BWD_D --dt=bf16:f32:bf16 ic4oc6_ih9kh3",
                 "with --dir=BWD_D src, wei and dst must have one type");
   ExpectRefused("verify" + line + " --dtype f32 --out_dtype f16",
@@ -284,20 +279,19 @@ TEST_F(MainGradientCommandTest, VerifyTakesBothSpellings) {
 
 TEST_F(MainGradientCommandTest, ExplainShowsBothTypes) {
   const std::string problem = "wgrad bf16:f32 g1 n2 ci4 co6 in1x9x9 taps1x3x3 out1x7x7 ";
-  const std::string out =
-      Succeeds("explain" + kWithKernel + " --dir=BWD_W --dt=bf16:f32:bf16 ic4oc6_ih9kh3ph0").out;
+  const std::string out = Succeeds("explain --dir=BWD_W --dt=bf16:f32:bf16 ic4oc6_ih9kh3ph0").out;
   EXPECT_NE(out.find("\nproblem     " + problem), std::string::npos) << out;
   EXPECT_NE(out.find("output      diff_weights 6x4x3x3 f32 "), std::string::npos) << out;
   // What it prints, it reads.
-  EXPECT_TRUE(
-      Succeeds("explain" + kWithKernel + " " + problem).out.starts_with("problem     " + problem));
-  ExpectRefused("explain" + kWithKernel + " dgrad bf16:f32 g1",
+  EXPECT_TRUE(Succeeds("explain " + problem).out.starts_with("problem     " + problem));
+  ExpectRefused("explain dgrad bf16:f32 g1",
                 "problem field 'bf16:f32' is wrong: only wgrad writes another type");
 }
 
 TEST_F(MainGradientCommandTest, BenchStatesBothTypes) {
-  Succeeds("bench --threads 1 --repetitions 1 --seconds 0.01 --json=out.json" + kWithKernel +
-           " --dir=BWD_W --dt=bf16:f32:bf16,bf16 ic4oc6_ih9kh3");
+  Succeeds(
+      "bench --threads 1 --repetitions 1 --seconds 0.01 --json=out.json"
+      " --dir=BWD_W --dt=bf16:f32:bf16,bf16 ic4oc6_ih9kh3");
   const nlohmann::json rows = nlohmann::json::parse(Get("out.json"));
   ASSERT_EQ(rows.size(), 2u);
   EXPECT_EQ(rows[0]["dtype"], "bf16");
@@ -324,7 +318,6 @@ TEST(MainGradientPeers, AgreeOrSayWhyNot) {
     for (const Case& item : *cases) {
       BenchSettings settings;
       settings.options.threads = 1;
-      settings.options.kernel = kKernel;
       settings.repetitions = 1;
       settings.seconds = 0.01;
       settings.peers = {peer};

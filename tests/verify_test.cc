@@ -57,8 +57,7 @@ void ExpectReplays(VerifyRequest request) {
 
 TEST(VerifyFailures, AreReplayedFromProblemLines) {
   ExpectReplays({.words = {"--dir=BWD_W", "--dt=bf16", "--stag=axb", "g2mb2_ic4ih6oc6kh3ph1"}});
-  ExpectReplays({.words = {"--dir=BWD_WB", "--dt=f16:f32:f16", "ic4ih6oc6kh3ph1"},
-                 .options = {.kernel = "oracle"}});
+  ExpectReplays({.words = {"--dir=BWD_WB", "--dt=f16:f32:f16", "ic4ih6oc6kh3ph1"}});
   ExpectReplays({.words = {"ic4ih5oc3kh3n\"a name, with 'quotes' and $blanks\""}});
 }
 
@@ -69,8 +68,7 @@ TEST(VerifyFailures, AreReplayedFromOperationLines) {
                  .seed = 3});
   ExpectReplays({.words = {"ConvolutionBackwardWeights", "src=2x6x3", "diff_dst=2x4x5", "--strides",
                            "1", "--pads_begin=0", "--pads_end=0", "--dilations", "1",
-                           "--weights_shape=3,3,5", "--dtype=bf16", "--out_dtype=f32"},
-                 .options = {.kernel = "oracle"}});
+                           "--weights_shape=3,3,5", "--dtype=bf16", "--out_dtype=f32"}});
 }
 
 TEST(VerifyFailures, CountBothWays) {

@@ -415,7 +415,7 @@ HWY_NOINLINE void RunOnStack(const Contraction& contraction, const Tiling& tilin
   RunIn<T, E, U>(contraction, tiling, operands, m, n, a, b, c, step);
 }
 
-template <class T, class E = float, class U = T>
+template <class T, class E, class U>
 void RunBlock(const Contraction& contraction, const Tiling& tiling, const BlockOperands& operands,
               Range m, Range n, float* memory, const BlockStep& step) {
   if (memory == nullptr) return RunOnStack<T, E, U>(contraction, tiling, operands, m, n, step);

@@ -14,6 +14,7 @@ struct BlockOperands {
   const void* bias = nullptr;
   int64_t bias_stride = 1;
   float beta = 0;
+  bool f32_out = false;  // out is f32, whatever the others are
 };
 
 // What is done to a block: all of it, or, where its chunks are summed side by side, one step.

@@ -17,10 +17,14 @@ void RunBlockBF16Here(const Contraction& contraction, const Tiling& tiling,
                       const BlockStep& step) {
 #if CONVGRAD_MULTIPLIES_BY_LANES
   if (tiling.terms_each == kTermsOf<Quad>) {
-    return RunBlock<NativeBF16, Quad>(contraction, tiling, operands, m, n, memory, step);
+    return operands.f32_out ? RunBlock<NativeBF16, Quad, float>(contraction, tiling, operands, m, n,
+                                                                memory, step)
+                            : RunBlock<NativeBF16, Quad, NativeBF16>(contraction, tiling, operands,
+                                                                     m, n, memory, step);
   }
 #endif
-  RunBlock<BF16>(contraction, tiling, operands, m, n, memory, step);
+  operands.f32_out ? RunBlock<BF16, float, float>(contraction, tiling, operands, m, n, memory, step)
+                   : RunBlock<BF16, float, BF16>(contraction, tiling, operands, m, n, memory, step);
 }
 
 }  // namespace HWY_NAMESPACE

@@ -15,7 +15,8 @@ namespace HWY_NAMESPACE {
 void RunBlockF16Here(const Contraction& contraction, const Tiling& tiling,
                      const BlockOperands& operands, Range m, Range n, float* memory,
                      const BlockStep& step) {
-  RunBlock<F16>(contraction, tiling, operands, m, n, memory, step);
+  operands.f32_out ? RunBlock<F16, float, float>(contraction, tiling, operands, m, n, memory, step)
+                   : RunBlock<F16, float, F16>(contraction, tiling, operands, m, n, memory, step);
 }
 
 }  // namespace HWY_NAMESPACE

@@ -15,7 +15,7 @@ namespace HWY_NAMESPACE {
 void RunBlockF32Here(const Contraction& contraction, const Tiling& tiling,
                      const BlockOperands& operands, Range m, Range n, float* memory,
                      const BlockStep& step) {
-  RunBlock<float>(contraction, tiling, operands, m, n, memory, step);
+  RunBlock<float, float, float>(contraction, tiling, operands, m, n, memory, step);
 }
 
 }  // namespace HWY_NAMESPACE

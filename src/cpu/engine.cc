@@ -146,7 +146,8 @@ void RunContractions(const Problem& p, const Operands& operands, float beta, con
                     .other = writes_w ? operands.y : operands.w,
                     .out = operands.out,
                     .bias_stride = p.bias.stride,
-                    .beta = beta};
+                    .beta = beta,
+                    .f32_out = p.out_type == DataType::kF32};
   if (tiling.slabs > 0) {  // one group, one phase
     BlockOperands own = all;
     if (p.bias.present && !writes_w) own.bias = operands.bias;
@@ -171,7 +172,8 @@ void RunContractions(const Problem& p, const Operands& operands, float beta, con
   const BlockOperands bias{.g = OneOf(p.type),
                            .other = p.bias.sums_x ? operands.x : operands.y,
                            .out = operands.bias_out,
-                           .beta = beta};
+                           .beta = beta,
+                           .f32_out = p.out_type == DataType::kF32};
   const Team bias_crew{static_cast<int>(bias_tiling.slots), team.host};
   ForRanges(bias_crew, bias_tasks.each(), 1,
             [&](int, int64_t task, int64_t) { bias_tasks.Run(task, c, bias, p.type, nullptr); });

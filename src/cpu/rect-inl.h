@@ -35,7 +35,8 @@ struct Panels {
 // Rows of zeros, for pixels that a tap reads outside: as many as a chunk has terms, and 1024 of 16
 // bits.
 inline constexpr float kZeros[512] = {};
-static_assert(Chunks::kLongest <= 512 && Tiling::kMostColumns <= 1024);
+static_assert(Chunks::kLongest <= 512 && Chunks::kLongestOfElements <= 1024 &&
+              Tiling::kMostColumns <= 1024);
 
 // panels[k0 + k, r0 + r] = source[r * row_stride + k * k_stride].
 struct Rect {

@@ -178,22 +178,23 @@ HWY_INLINE void TurnRows(const T* const* sources, int64_t rows, int64_t depth, Q
   if (r < rows) TurnSomeRows<1>(sources + r, depth, to + r, width);
 }
 
-constexpr int64_t kMostWidth = 24;  // of a panel
-// As many zeros, at a stride of two.
-inline constexpr uint16_t kZeroTerms[2 * kMostWidth + 16] = {};
-
 template <int kStride, class T>
 void InterleaveRect(const T* source, const Rect& rect, const Panels<Quad>& panels, int64_t k0,
                     int64_t r0) {
   ForEachPiece(panels, k0, r0, rect.rows, [&](int64_t r, int64_t count, Quad* to) {
-    const T* from = source + r * kStride;
-    const T* sources[4];
-    const bool more = r + count < rect.rows;
-    for (int64_t k = 0; k < rect.depth; k += 4, to += panels.width) {
-      for (int i = 0; i < 4; ++i, from += rect.k_stride) {
-        sources[i] = k + i < rect.depth ? from : reinterpret_cast<const T*>(kZeroTerms);
+    constexpr int64_t kMost = 256;  // rows for which there are zeros
+    for (int64_t done = 0, some = 0; done < count; done += some) {
+      some = std::min(kMost, count - done);
+      const bool more = r + done + some < rect.rows;
+      const T* from = source + (r + done) * kStride;
+      const T* sources[4];
+      for (int64_t k = 0; k < rect.depth; k += 4) {
+        for (int i = 0; i < 4; ++i) {
+          sources[i] = k + i < rect.depth ? from + (k + i) * rect.k_stride
+                                          : reinterpret_cast<const T*>(kZeros);
+        }
+        InterleaveRows<kStride>(sources, some, more, to + done + k / 4 * panels.width);
       }
-      InterleaveRows<kStride>(sources, count, more, to);
     }
   });
 }
@@ -224,9 +225,13 @@ void PackRect(const T* source, const Rect& rect, const Panels<Quad>& panels, int
   ForEachPiece(panels, k0, r0, rect.rows, [&](int64_t r, int64_t count, Quad* to) {
     const T* from = source + r * step;
     if (rect.k_stride == 1) {
-      const T* sources[kMostWidth];
-      for (int64_t i = 0; i < count; ++i) sources[i] = from + i * step;
-      return TurnRows(sources, count, rect.depth, to, width);
+      for (int64_t i = 0; i < count; i += 4) {
+        const T* sources[4];
+        const int64_t some = std::min<int64_t>(4, count - i);
+        for (int64_t j = 0; j < some; ++j) sources[j] = from + (i + j) * step;
+        TurnRows(sources, some, rect.depth, to + i, width);
+      }
+      return;
     }
     for (int64_t k = 0; k < rect.depth; k += 4, to += width) {
       for (int64_t i = 0; i < count; ++i) {
