@@ -262,6 +262,10 @@ Chunks MakeChunks(const Contraction& c) {
     chunks.inner = c.pixels();
     chunks.chained = chunks.inner < Chunks::kTinyImage;
     chunks.inner_block = EvenBlock(chunks.inner, longest);
+    const int64_t line = c.axes[kAxes - 1].pixels;
+    if (c.terms_each > 1 && line > 0 && line <= longest) {  // elements of one line, where they can
+      chunks.inner_block = line * EvenBlock(chunks.inner / line, longest / line);
+    }
     if (chunks.chained && chunks.inner > 0) {
       chunks.outer_block = EvenBlock(chunks.outer, std::max<int64_t>(1, longest / chunks.inner));
     }

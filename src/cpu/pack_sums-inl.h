@@ -93,41 +93,106 @@ void PackNeighbours(const TermRuns<T>& runs, int64_t rows, const Panels<Quad>& p
 
 // A row is part of a few cache lines, and the next one is elsewhere: no hardware fetches it ahead.
 template <class T>
-HWY_INLINE void Prefetch(const TermRuns<T>& runs, int64_t offset) {
-  for (int64_t i = 0; i < runs.count; ++i) {
-    const auto& run = runs.runs[i];
-    const T* const end = run.from + offset + (run.end - run.begin) * run.stride;
-    for (const T* at = run.from + offset; at < end; at += 32) hwy::Prefetch(at);
+HWY_INLINE void Prefetch(const TermRuns<T>& runs, int64_t offset, int64_t rows,
+                         int64_t row_stride) {
+  const auto& run = runs.runs[0];
+  for (int64_t r = 0; r < rows; ++r, offset += row_stride) {
+    for (int64_t at = 0; at < (run.end - run.begin) * run.stride; at += 32) {
+      hwy::Prefetch(run.from + offset + at);
+    }
   }
 }
 
-// Rows `row_stride` apart: each is copied, or taken as it is where it is one run, and turned.
+template <class T>
+HWY_INLINE void CopyRuns(const TermRuns<T>& runs, int64_t offset, uint16_t* to) {
+  for (int64_t i = 0; i < runs.count; to += runs.runs[i++].count) {
+    const auto& run = runs.runs[i];
+    ZeroTerms(to, run.begin);
+    if (run.begin < run.end) {
+      CopyTerms(run.from + offset, run.stride, run.end - run.begin, to + run.begin);
+    }
+    ZeroTerms(to + run.end, run.count - run.end);
+  }
+}
+
+// Whether quads never have pixels of two runs, and pixels of a run are next to each other.
+template <class T>
+bool RunsAreWholeQuads(const TermRuns<T>& runs) {
+  for (int64_t i = 0; i < runs.count; ++i) {
+    const auto& run = runs.runs[i];
+    const int64_t inside = run.end - run.begin;
+    if (inside > 0 && (run.stride != 1 || inside < 4)) return false;
+    if (run.count % 4 != 0 && runs.count > 1) return false;
+  }
+  return true;
+}
+
+// The first or last quad of what is inside: four pixels, and zeros for those that are not in it.
+template <class T>
+HWY_INLINE Quad ShiftedQuad(const T* four, int64_t up, int64_t down) {
+  uint64_t bits;
+  std::memcpy(&bits, four, sizeof bits);
+  bits = bits >> 16 * down << 16 * up;
+  Quad quad;
+  std::memcpy(&quad, &bits, sizeof quad);
+  return quad;
+}
+
+// Up to four rows of a run of whole quads.
+template <int kRows, class T>
+HWY_INLINE void TurnRun(const typename TermRuns<T>::Run& run, int64_t row_stride, Quad* to,
+                        int64_t width) {
+  const int64_t begin = run.begin, end = run.end, count = CeilDiv(run.count, 4);
+  const int64_t first = CeilDiv(begin, 4), last = std::max(first, end / 4);  // whole quads
+  const T* sources[kRows];
+  for (int64_t r = 0; r < kRows; ++r) sources[r] = run.from + (r * row_stride + 4 * first - begin);
+  if (begin == end) {
+    for (int64_t q = 0; q < count; ++q) ZeroRow(to + q * width, kRows);
+    return;
+  }
+  for (int64_t q = 0; q < begin / 4; ++q) ZeroRow(to + q * width, kRows);
+  for (int64_t q = CeilDiv(end, 4); q < count; ++q) ZeroRow(to + q * width, kRows);
+  TurnSomeRows<kRows>(sources, 4 * (last - first), to + first * width, width);
+  for (int64_t r = 0; r < kRows; ++r) {
+    const T* from = run.from + r * row_stride;
+    if (begin % 4 != 0) to[begin / 4 * width + r] = ShiftedQuad(from, begin % 4, 0);
+    if (end % 4 != 0) {
+      to[end / 4 * width + r] = ShiftedQuad(from + (end - begin - 4), 0, 4 - end % 4);
+    }
+  }
+}
+
+// Rows `row_stride` apart: each is turned where it is, or copied first, if its runs are no quads.
 template <class T>
 void PackApart(const TermRuns<T>& runs, int64_t rows, int64_t row_stride,
                const Panels<Quad>& panels, int64_t r0) {
   constexpr int64_t kRows = 4;
   alignas(16) uint16_t terms[kRows][Chunks::kLongestOfElements];
-  const auto& first = runs.runs[0];
-  const bool as_it_is =
-      runs.count == 1 && first.stride == 1 && first.begin == 0 && first.end == first.count;
+  const bool as_it_is = RunsAreWholeQuads(runs);
   for (int64_t r = 0; r < rows;) {
     const int64_t count = std::min({kRows, rows - r, panels.width - (r0 + r) % panels.width});
-    const T* sources[kRows];
-    for (int64_t j = 0; j < count; ++j) {
-      const int64_t offset = (r + j) * row_stride;
-      sources[j] = as_it_is ? first.from + offset : reinterpret_cast<const T*>(terms[j]);
-      if (as_it_is) Prefetch(runs, offset + kRows * row_stride);
-      uint16_t* to = terms[j];
-      for (int64_t i = 0; i < runs.count && !as_it_is; to += runs.runs[i++].count) {
-        const auto& run = runs.runs[i];
-        ZeroTerms(to, run.begin);
-        if (run.begin < run.end) {
-          CopyTerms(run.from + offset, run.stride, run.end - run.begin, to + run.begin);
+    Quad* to = panels.At(0, r0 + r);
+    if (runs.count == 1) Prefetch(runs, (r + kRows) * row_stride, kRows, row_stride);
+    for (int64_t i = 0; i < runs.count && as_it_is; ++i) {
+      auto run = runs.runs[i];
+      run.from += r * row_stride;
+      if (count == kRows) {
+        TurnRun<kRows, T>(run, row_stride, to, panels.width);
+      } else {
+        for (int64_t j = 0; j < count; ++j, run.from += row_stride) {
+          TurnRun<1, T>(run, row_stride, to + j, panels.width);
         }
-        ZeroTerms(to + run.end, run.count - run.end);
       }
+      to += CeilDiv(run.count, 4) * panels.width;
     }
-    TurnRows(sources, count, runs.terms, panels.At(0, r0 + r), panels.width);
+    if (!as_it_is) {
+      const T* sources[kRows];
+      for (int64_t j = 0; j < count; ++j) {
+        sources[j] = reinterpret_cast<const T*>(terms[j]);
+        CopyRuns(runs, (r + j) * row_stride, terms[j]);
+      }
+      TurnRows(sources, count, runs.terms, to, panels.width);
+    }
     r += count;
   }
 }
