@@ -18,11 +18,17 @@ struct NativeBF16 : BF16 {};
 struct alignas(8) Quad {
   uint16_t terms[4];
 };
+// bf16, for AVX-512's dot products.
+struct alignas(4) Pair {
+  uint16_t terms[2];
+};
 
 template <class E>
 inline constexpr int64_t kTermsOf = 1;
 template <>
 inline constexpr int64_t kTermsOf<Quad> = 4;
+template <>
+inline constexpr int64_t kTermsOf<Pair> = 2;
 
 // Elements of a chunk, `each` terms in one. In fprop and dgrad an element has channels of one tap.
 inline int64_t ElementsOf(const Contraction& c, const Chunk& chunk, int64_t each) {

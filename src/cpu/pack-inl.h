@@ -14,7 +14,7 @@
 #include "cpu/contraction.h"
 #include "cpu/element.h"
 #include "cpu/rect-inl.h"
-#include "cpu/rect_quads-inl.h"
+#include "cpu/rect_elements-inl.h"
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();

@@ -11,7 +11,7 @@
 #include <cstring>
 
 #include "cpu/pack-inl.h"
-#include "cpu/rect_quads-inl.h"
+#include "cpu/rect_elements-inl.h"
 #include "hwy/cache_control.h"
 #include "hwy/highway.h"
 
@@ -66,11 +66,12 @@ HWY_INLINE void ZeroTerms(uint16_t* to, int64_t count) {
   for (int64_t i = 0; i < count; ++i) to[i] = 0;
 }
 
-// Rows that are next to each other: four terms at a time, all rows of them.
-template <class T>
-void PackNeighbours(const TermRuns<T>& runs, int64_t rows, const Panels<Quad>& panels, int64_t r0) {
+// Rows that are next to each other: an element's terms at a time, all rows of them.
+template <class T, class E>
+void PackNeighbours(const TermRuns<T>& runs, int64_t rows, const Panels<E>& panels, int64_t r0) {
+  constexpr int kEach = static_cast<int>(kTermsOf<E>);
   const T* const zeros = reinterpret_cast<const T*>(kZeros);
-  const T* sources[Chunks::kLongestOfElements + 3];
+  const T* sources[Chunks::kLongestOfElements + kEach - 1];
   int64_t k = 0;
   for (int64_t i = 0; i < runs.count; ++i) {
     const auto& run = runs.runs[i];
@@ -79,14 +80,16 @@ void PackNeighbours(const TermRuns<T>& runs, int64_t rows, const Panels<Quad>& p
     for (int64_t p = run.begin; p < run.end; ++p, from += run.stride) sources[k++] = from;
     for (int64_t p = run.end; p < run.count; ++p) sources[k++] = zeros;
   }
-  while (k % 4 != 0) sources[k++] = zeros;
-  // All rows of four pixels at a time: pixel after pixel, memory is read in one go.
-  if (r0 % 4 == 0) return InterleaveNeighbours(sources, k, rows, panels, 0, r0);
-  for (int64_t q = 0; q < k; q += 4) {
-    ForEachPiece(panels, q / 4, r0, rows, [&](int64_t r, int64_t count, Quad* to) {
-      const T* const four[] = {sources[q] + r, sources[q + 1] + r, sources[q + 2] + r,
-                               sources[q + 3] + r};
-      InterleaveRows<1>(four, count, true, to);
+  while (k % kEach != 0) sources[k++] = zeros;
+  // All rows of an element's pixels at a time: pixel after pixel, memory is read in one go.
+  if (r0 % 4 == 0 && panels.width % 4 == 0) {
+    return InterleaveNeighbours(sources, k, rows, panels, 0, r0);
+  }
+  for (int64_t e = 0; e < k; e += kEach) {
+    ForEachPiece(panels, e / kEach, r0, rows, [&](int64_t r, int64_t count, E* to) {
+      const T* some[kEach];
+      for (int i = 0; i < kEach; ++i) some[i] = sources[e + i] + r;
+      InterleaveRows<1>(some, count, true, to);
     });
   }
 }
@@ -115,63 +118,71 @@ HWY_INLINE void CopyRuns(const TermRuns<T>& runs, int64_t offset, uint16_t* to) 
   }
 }
 
-// Whether quads never have pixels of two runs, and pixels of a run are next to each other.
-template <class T>
-bool RunsAreWholeQuads(const TermRuns<T>& runs) {
+// Whether elements never have pixels of two runs, and pixels of a run are next to each other.
+template <class E, class T>
+bool RunsAreWholeElements(const TermRuns<T>& runs) {
+  constexpr int64_t kEach = kTermsOf<E>;
   for (int64_t i = 0; i < runs.count; ++i) {
     const auto& run = runs.runs[i];
     const int64_t inside = run.end - run.begin;
-    if (inside > 0 && (run.stride != 1 || inside < 4)) return false;
-    if (run.count % 4 != 0 && runs.count > 1) return false;
+    if (inside > 0 && (run.stride != 1 || inside < kEach)) return false;
+    if (run.count % kEach != 0 && runs.count > 1) return false;
   }
   return true;
 }
 
-// The first or last quad of what is inside: four pixels, and zeros for those that are not in it.
-template <class T>
-HWY_INLINE Quad ShiftedQuad(const T* four, int64_t up, int64_t down) {
-  uint64_t bits;
-  std::memcpy(&bits, four, sizeof bits);
+// The first or last element of what is inside: its pixels, and zeros for those that are not.
+template <class E, class T>
+HWY_INLINE E ShiftedElement(const T* from, int64_t up, int64_t down) {
+  uint64_t bits = 0;
+  std::memcpy(&bits, from, sizeof(E));
   bits = bits >> 16 * down << 16 * up;
-  Quad quad;
-  std::memcpy(&quad, &bits, sizeof quad);
-  return quad;
+  E element;
+  std::memcpy(&element, &bits, sizeof element);
+  return element;
 }
 
-// Up to four rows of a run of whole quads.
-template <int kRows, class T>
-HWY_INLINE void TurnRun(const typename TermRuns<T>::Run& run, int64_t row_stride, Quad* to,
+// Rows of a run of whole elements.
+template <int kRows, class T, class E>
+HWY_INLINE void TurnRun(const typename TermRuns<T>::Run& run, int64_t row_stride, E* to,
                         int64_t width) {
-  const int64_t begin = run.begin, end = run.end, count = CeilDiv(run.count, 4);
-  const int64_t first = CeilDiv(begin, 4), last = std::max(first, end / 4);  // whole quads
+  constexpr int64_t kEach = kTermsOf<E>;
+  const int64_t begin = run.begin, end = run.end, count = CeilDiv(run.count, kEach);
+  const int64_t first = CeilDiv(begin, kEach), last = std::max(first, end / kEach);  // whole ones
   const T* sources[kRows];
-  for (int64_t r = 0; r < kRows; ++r) sources[r] = run.from + (r * row_stride + 4 * first - begin);
+  for (int64_t r = 0; r < kRows; ++r) {
+    sources[r] = run.from + (r * row_stride + kEach * first - begin);
+  }
   if (begin == end) {
-    for (int64_t q = 0; q < count; ++q) ZeroRow(to + q * width, kRows);
+    for (int64_t e = 0; e < count; ++e) ZeroRow(to + e * width, kRows);
     return;
   }
-  for (int64_t q = 0; q < begin / 4; ++q) ZeroRow(to + q * width, kRows);
-  for (int64_t q = CeilDiv(end, 4); q < count; ++q) ZeroRow(to + q * width, kRows);
-  TurnSomeRows<kRows>(sources, 4 * (last - first), to + first * width, width);
+  for (int64_t e = 0; e < begin / kEach; ++e) ZeroRow(to + e * width, kRows);
+  for (int64_t e = CeilDiv(end, kEach); e < count; ++e) ZeroRow(to + e * width, kRows);
+  TurnSomeRows<kRows>(sources, kEach * (last - first), to + first * width, width);
   for (int64_t r = 0; r < kRows; ++r) {
     const T* from = run.from + r * row_stride;
-    if (begin % 4 != 0) to[begin / 4 * width + r] = ShiftedQuad(from, begin % 4, 0);
-    if (end % 4 != 0) {
-      to[end / 4 * width + r] = ShiftedQuad(from + (end - begin - 4), 0, 4 - end % 4);
+    if (begin % kEach != 0) {
+      to[begin / kEach * width + r] = ShiftedElement<E>(from, begin % kEach, 0);
+    }
+    if (end % kEach != 0) {
+      to[end / kEach * width + r] =
+          ShiftedElement<E>(from + (end - begin - kEach), 0, kEach - end % kEach);
     }
   }
 }
 
-// Rows `row_stride` apart: each is turned where it is, or copied first, if its runs are no quads.
-template <class T>
-void PackApart(const TermRuns<T>& runs, int64_t rows, int64_t row_stride,
-               const Panels<Quad>& panels, int64_t r0) {
+// Rows `row_stride` apart: each is turned where it is, or copied first, if elements have pixels of
+// several runs.
+template <class T, class E>
+void PackApart(const TermRuns<T>& runs, int64_t rows, int64_t row_stride, const Panels<E>& panels,
+               int64_t r0) {
   constexpr int64_t kRows = 4;
   alignas(16) uint16_t terms[kRows][Chunks::kLongestOfElements];
-  const bool as_it_is = RunsAreWholeQuads(runs);
+  const bool as_it_is = RunsAreWholeElements<E>(runs);
   for (int64_t r = 0; r < rows;) {
     const int64_t count = std::min({kRows, rows - r, panels.width - (r0 + r) % panels.width});
-    Quad* to = panels.At(0, r0 + r);
+    E* to = panels.At(0, r0 + r);
     if (runs.count == 1) Prefetch(runs, (r + kRows) * row_stride, kRows, row_stride);
     for (int64_t i = 0; i < runs.count && as_it_is; ++i) {
       auto run = runs.runs[i];
@@ -183,7 +194,7 @@ void PackApart(const TermRuns<T>& runs, int64_t rows, int64_t row_stride,
           TurnRun<1, T>(run, row_stride, to + j, panels.width);
         }
       }
-      to += CeilDiv(run.count, 4) * panels.width;
+      to += CeilDiv(run.count, kTermsOf<E>) * panels.width;
     }
     if (!as_it_is) {
       const T* sources[kRows];
@@ -191,22 +202,22 @@ void PackApart(const TermRuns<T>& runs, int64_t rows, int64_t row_stride,
         sources[j] = reinterpret_cast<const T*>(terms[j]);
         CopyRuns(runs, (r + j) * row_stride, terms[j]);
       }
-      TurnRows(sources, count, runs.terms, to, panels.width);
+      TurnElements(sources, count, runs.terms, to, panels.width);
     }
     r += count;
   }
 }
 
-template <class T>
+template <class T, class E>
 void PackTermRuns(const TermRuns<T>& runs, int64_t rows, int64_t row_stride,
-                  const Panels<Quad>& panels, int64_t r0) {
+                  const Panels<E>& panels, int64_t r0) {
   row_stride == 1 && rows >= 4 ? PackNeighbours(runs, rows, panels, r0)
                                : PackApart(runs, rows, row_stride, panels, r0);
 }
 
-template <class T>
+template <class T, class E>
 void PackTaps(const Contraction& c, const T* g, Range rows, const Chunk& chunk,
-              const Panels<Quad>& panels) {
+              const Panels<E>& panels) {
   constexpr int64_t kMost = 512;  // rows for which there are zeros
   for (int64_t done = 0; done < rows.size();) {
     const RowPlace place = PlaceOfRow(c, rows.begin + done);
@@ -226,9 +237,9 @@ void PackTaps(const Contraction& c, const T* g, Range rows, const Chunk& chunk,
   }
 }
 
-template <class T>
+template <class T, class E>
 void PackValues(const Contraction& c, const T* v, Range o, const Chunk& chunk,
-                const Panels<Quad>& panels) {
+                const Panels<E>& panels) {
   TermRuns<T> runs;
   for (int64_t i = chunk.outer.begin; i < chunk.outer.end; ++i) {
     const int64_t image_at = c.v.first + i * c.v.image + o.begin * c.v.o;
