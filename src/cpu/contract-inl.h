@@ -39,7 +39,7 @@ class Block {
         line_step_(tiling.a_by_rows ? 1 : lines_.width),
         tile_(TileFunctionOf(tiling.mr, tiling.vectors, SourceOf(tiling, lines_), kTermsOf<E>)),
         tile_out_(kTermsOf<E> == 1 ? tile_
-                                   : BfmmlaTileOf(tiling.mr, SourceOf(tiling, lines_), true)) {}
+                                   : Bf16TileOf(tiling.mr, SourceOf(tiling, lines_), true)) {}
 
   // a: [kc, mr], a few panels. b: [kc, nb] in panels of nr.
   void Start(Range m, Range n, E* a, E* b) {
@@ -119,12 +119,9 @@ class Block {
 
   void PackA(Range rows, const Chunk& chunk) const {
     if (!t_.a_by_rows) return Pack(!t_.o_is_n, rows, chunk, a_, t_.mr);
-    if constexpr (kTermsOf<E> == 1) {
-      if (lines_.shared) {
-        return PackLinesByRows(c_, lines_, static_cast<const T*>(operands_.g), rows, chunk, a_);
-      }
-      PackByRows<T>(c_, static_cast<const T*>(operands_.g), rows, chunk, t_.mr, a_);
-    }
+    const T* const g = static_cast<const T*>(operands_.g);
+    lines_.shared ? PackLinesByRows(c_, lines_, g, rows, chunk, a_)
+                  : PackByRows(c_, g, rows, chunk, t_.mr, a_);
   }
 
   // What a panel says about the elements that a tile needs: which ones, on the side of g; on the

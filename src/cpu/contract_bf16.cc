@@ -4,6 +4,8 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "cpu/contract_bf16.cc"
 #include "hwy/foreach_target.h"
+#include <type_traits>
+
 #include "cpu/contract-inl.h"
 #include "hwy/highway.h"
 // clang-format on
@@ -15,12 +17,13 @@ namespace HWY_NAMESPACE {
 void RunBlockBF16Here(const Contraction& contraction, const Tiling& tiling,
                       const BlockOperands& operands, Range m, Range n, float* memory,
                       const BlockStep& step) {
-#if CONVGRAD_MULTIPLIES_BY_LANES
-  if (tiling.terms_each == kTermsOf<Quad>) {
-    return operands.f32_out ? RunBlock<NativeBF16, Quad, float>(contraction, tiling, operands, m, n,
-                                                                memory, step)
-                            : RunBlock<NativeBF16, Quad, NativeBF16>(contraction, tiling, operands,
-                                                                     m, n, memory, step);
+#if CONVGRAD_MULTIPLIES_BY_LANES || HWY_TARGET == HWY_AVX3
+  using E = std::conditional_t<CONVGRAD_MULTIPLIES_BY_LANES, Quad, Pair>;
+  if (tiling.terms_each > 1) {
+    return operands.f32_out
+               ? RunBlock<NativeBF16, E, float>(contraction, tiling, operands, m, n, memory, step)
+               : RunBlock<NativeBF16, E, NativeBF16>(contraction, tiling, operands, m, n, memory,
+                                                     step);
   }
 #endif
   operands.f32_out ? RunBlock<BF16, float, float>(contraction, tiling, operands, m, n, memory, step)

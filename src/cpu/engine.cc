@@ -199,8 +199,8 @@ double ContractionErrorBound(const Problem& problem) {
   const Tiling t = TilingOf(problem, 1, 0);
   // Roundings of a chain, each by half a unit of the last place. A quad's two pairs of products are
   // summed and added one after the other, and each of these sums is rounded to odd: by up to a
-  // whole unit.
-  const double chain = static_cast<double>(t.terms_each == 1 ? t.kc : 2 * t.kc_floats + 2);
+  // whole unit. All others add one product after the other, to nearest.
+  const double chain = static_cast<double>(t.terms_each == 4 ? 2 * t.kc_floats + 2 : t.kc);
   // Each term passes at most so many: those of its chain, one for each chunk that is added after
   // it, and those of beta and bias.
   const double roundings = (chunks.chained ? chain * count : chain + count) + 3;

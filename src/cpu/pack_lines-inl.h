@@ -99,20 +99,20 @@ void PackLines(const Contraction& c, const Lines& lines, const T* g, Range pixel
 }
 
 // One group, [position, (tap, channel)], of channels that are next to each other.
-template <class T>
+template <class T, class E>
 void PackLinesByRows(const Contraction& c, const Lines& lines, const T* g, Range pixels,
-                     const Chunk& chunk, float* to) {
-  const int64_t depth = chunk.outer.size();
+                     const Chunk& chunk, E* to) {
+  const int64_t terms = chunk.outer.size(), depth = CeilDiv(terms, kTermsOf<E>);
   if (pixels.size() < lines.group) ZeroRow(to, lines.width * kLinePitch);
   ForEachLine(c, lines, pixels, depth,
               [&](const TapView& view, int64_t count, int64_t k0, int64_t at) {
-                float* row = to + at * kLinePitch + k0;
+                E* row = to + at * kLinePitch + k0;
                 const T* from = g + (view.offset + chunk.outer.begin);
                 for (int64_t i = 0; i < count + lines.extra; ++i, row += kLinePitch) {
                   if (i < view.begin || i >= view.end) {
                     ZeroRow(row, depth);
                   } else {
-                    CopyRun(from + (i - view.begin) * view.stride, 1, depth, row);
+                    CopyRun(from + (i - view.begin) * view.stride, 1, terms, row);
                   }
                 }
               });

@@ -34,21 +34,39 @@ HWY_INLINE void CopyRun(const T* from, int64_t stride, int64_t count, float* to)
   for (; i < count; ++i) to[i] = Widen(LoadAt<T>(from, i * stride));
 }
 
-// a of fprop and dgrad, of channels that are next to each other: [pixel, (tap, channel)].
+#if HWY_TARGET != HWY_SCALAR
+// Terms of one row; the last element is filled up.
+template <class T, class E>
+HWY_INLINE void CopyElements(const T* from, int64_t stride, int64_t count, E* to) {
+  uint16_t* const terms = to->terms;
+  CopyTerms(from, stride, count, terms);
+  for (int64_t k = count; k % kTermsOf<E> != 0; ++k) terms[k] = 0;
+}
 template <class T>
-void PackPixelsByRows(const Contraction& c, const T* g, Range pixels, const Chunk& chunk,
-                      float* to) {
+HWY_INLINE void CopyRun(const T* from, int64_t stride, int64_t count, Quad* to) {
+  CopyElements(from, stride, count, to);
+}
+template <class T>
+HWY_INLINE void CopyRun(const T* from, int64_t stride, int64_t count, Pair* to) {
+  CopyElements(from, stride, count, to);
+}
+#endif
+
+// a of fprop and dgrad, of channels that are next to each other: [pixel, (tap, channel)].
+template <class T, class E>
+void PackPixelsByRows(const Contraction& c, const T* g, Range pixels, const Chunk& chunk, E* to) {
   const Range channels = chunk.outer, taps = chunk.inner;
-  const int64_t depth = channels.size(), taps1 = c.axes[1].taps, taps2 = c.axes[2].taps;
+  const int64_t terms = channels.size(), depth = CeilDiv(terms, kTermsOf<E>);
+  const int64_t taps1 = c.axes[1].taps, taps2 = c.axes[2].taps;
   ForEachPixelRun(c, pixels, [&](int64_t image, const Walk3& pixel, int64_t done, int64_t count) {
     Walk3 tap(taps.begin, taps1, taps2);
     for (int64_t t = taps.begin, k0 = 0; t < taps.end; ++t, k0 += depth) {
       const TapView view = ViewThroughTap(c, image, pixel, count, tap);
-      float* row = to + done * kRowPitch + k0;
+      E* row = to + done * kRowPitch + k0;
       for (int64_t i = 0; i < view.begin; ++i, row += kRowPitch) ZeroRow(row, depth);
       const T* from = g + (view.offset + channels.begin);
       for (int64_t i = view.begin; i < view.end; ++i, row += kRowPitch, from += view.stride) {
-        CopyRun(from, 1, depth, row);
+        CopyRun(from, 1, terms, row);
       }
       for (int64_t i = view.end; i < count; ++i, row += kRowPitch) ZeroRow(row, depth);
       if (++tap.at[2] == taps2) tap.NextRun(taps1);
@@ -71,12 +89,36 @@ void PackTapsByRows(const Contraction& c, const T* g, Range rows, const Chunk& c
   });
 }
 
+#if HWY_TARGET != HWY_SCALAR
+// A run may begin within an element.
+template <class T, class E>
+void PackTapsByRows(const Contraction& c, const T* g, Range rows, const Chunk& chunk, E* to) {
+  constexpr int64_t kEach = kTermsOf<E>;
+  ForEachTapRun(c, rows, chunk, false, [&](const TapRun& run) {
+    const TapView view = run.View(c);
+    uint16_t* row = to[run.done * kRowPitch].terms + run.k0;
+    for (int64_t r = 0; r < run.rows; ++r, row += kEach * kRowPitch) {
+      ZeroTerms(row, view.begin);
+      if (view.begin < view.end) {
+        CopyTerms(g + (view.offset + (run.channel + r) * c.g.channel), view.stride,
+                  view.end - view.begin, row + view.begin);
+      }
+      ZeroTerms(row + view.end, run.count - view.end);
+    }
+  });
+  const int64_t terms = chunk.terms();
+  for (int64_t r = 0; r < rows.size() && terms % kEach != 0; ++r) {
+    ZeroTerms(to[r * kRowPitch].terms + terms, kEach - terms % kEach);
+  }
+}
+#endif
+
 // A range of the side that is not o; what is left of its last tile is zero.
-template <class T>
+template <class T, class E>
 void PackByRows(const Contraction& c, const T* g, Range side, const Chunk& chunk, int64_t mr,
-                float* to) {
-  const int64_t end = CeilDiv(side.size(), mr) * mr;
-  for (int64_t r = side.size(); r < end; ++r) ZeroRow(to + r * kRowPitch, chunk.terms());
+                E* to) {
+  const int64_t end = CeilDiv(side.size(), mr) * mr, depth = ElementsOf(c, chunk, kTermsOf<E>);
+  for (int64_t r = side.size(); r < end; ++r) ZeroRow(to + r * kRowPitch, depth);
   c.sum_pixels ? PackTapsByRows(c, g, side, chunk, to) : PackPixelsByRows(c, g, side, chunk, to);
 }
 

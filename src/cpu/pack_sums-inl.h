@@ -39,33 +39,6 @@ struct TermRuns {
   }
 };
 
-// Elements that are `stride` apart.
-template <class T>
-HWY_INLINE void CopyTerms(const T* from, int64_t stride, int64_t count, uint16_t* to) {
-  const D8 d;
-  const hn::Half<D8> half;
-  int64_t i = 0;
-  if (stride == 1) {
-    for (; i + 8 <= count; i += 8) hn::StoreU(LoadBits(d, from + i), d, to + i);
-    if (i < count && count >= 8) {  // the last eight again
-      hn::StoreU(LoadBits(d, from + count - 8), d, to + count - 8);
-      return;
-    }
-    if (count >= 4) {
-      hn::StoreU(LoadBits(half, from), half, to);
-      hn::StoreU(LoadBits(half, from + count - 4), half, to + count - 4);
-      return;
-    }
-  } else if (stride == 2) {  // the last vector would read one beyond the last element
-    for (; i + 9 <= count; i += 8) hn::StoreU(LoadRows<2>(from + 2 * i), d, to + i);
-  }
-  for (; i < count; ++i) to[i] = LoadAt<T>(from, i * stride).bits;
-}
-
-HWY_INLINE void ZeroTerms(uint16_t* to, int64_t count) {
-  for (int64_t i = 0; i < count; ++i) to[i] = 0;
-}
-
 // Rows that are next to each other: an element's terms at a time, all rows of them.
 template <class T, class E>
 void PackNeighbours(const TermRuns<T>& runs, int64_t rows, const Panels<E>& panels, int64_t r0) {

@@ -73,6 +73,33 @@ HWY_INLINE V8 LoadHalfOfRows(const T* at) {
   }
 }
 
+// Terms that are `stride` apart.
+template <class T>
+HWY_INLINE void CopyTerms(const T* from, int64_t stride, int64_t count, uint16_t* to) {
+  const D8 d;
+  const hn::Half<D8> half;
+  int64_t i = 0;
+  if (stride == 1) {
+    for (; i + 8 <= count; i += 8) hn::StoreU(LoadBits(d, from + i), d, to + i);
+    if (i < count && count >= 8) {  // the last eight again
+      hn::StoreU(LoadBits(d, from + count - 8), d, to + count - 8);
+      return;
+    }
+    if (count >= 4) {
+      hn::StoreU(LoadBits(half, from), half, to);
+      hn::StoreU(LoadBits(half, from + count - 4), half, to + count - 4);
+      return;
+    }
+  } else if (stride == 2) {  // the last vector would read one beyond the last element
+    for (; i + 9 <= count; i += 8) hn::StoreU(LoadRows<2>(from + 2 * i), d, to + i);
+  }
+  for (; i < count; ++i) to[i] = LoadAt<T>(from, i * stride).bits;
+}
+
+HWY_INLINE void ZeroTerms(uint16_t* to, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) to[i] = 0;
+}
+
 template <class E>
 HWY_INLINE void StoreElements(V8 elements, E* to) {
   hn::StoreU(elements, D8(), to->terms);

@@ -84,15 +84,6 @@ HWY_INLINE void MultiplyPanels(A a, B b, const TileTerms& terms, V (&sums)[kRows
 
 #else
 
-struct RowsAt {
-  const float* HWY_RESTRICT at;
-
-  RowsAt(const float* first, const TileTerms&) : at(first) {}
-  HWY_INLINE void Next() { ++at; }
-  HWY_INLINE void Leap(int64_t) {}
-  HWY_INLINE float Factor(int r) const { return at[r * kRowPitch]; }
-};
-
 // x86 broadcasts from memory for free. A panel of b (55 KiB with AVX-512) does not stay in L1: it
 // is asked for eight k ahead (AVX-512: 83 to 88 % of the peak without, 92 to 94 % with).
 template <class A, class B, int kRows, int kVectors>
@@ -136,7 +127,7 @@ HWY_INLINE void MultiplyFromSource(const float* a, const float* b, const TileTer
                    sums);
   } else {
 #if !CONVGRAD_MULTIPLIES_BY_LANES
-    using ARows = std::conditional_t<kSource == TileSource::kRows, RowsAt,
+    using ARows = std::conditional_t<kSource == TileSource::kRows, RowsAt<float, kRowPitch>,
                                      LinesAt<float, kRows, kUnit, kUnit, kLinePitch>>;
     MultiplyPanels(ARows(a, terms), BPanel(b, terms), terms, sums);
 #endif
@@ -210,7 +201,7 @@ namespace convgrad {
 HWY_EXPORT(TileFunctionHere);
 
 TileFunction TileFunctionOf(int rows, int vectors, TileSource source, int64_t terms_each) {
-  if (terms_each == 4) return BfmmlaTileOf(rows, source, false);
+  if (terms_each > 1) return Bf16TileOf(rows, source, false);
   return HWY_DYNAMIC_DISPATCH(TileFunctionHere)(rows, vectors, source);
 }
 

@@ -49,10 +49,11 @@ using TileFunction = void (*)(const void* a, const void* b, const TileTerms& ter
 // of a and b, see element.h.
 TileFunction TileFunctionOf(int rows, int vectors, TileSource source, int64_t terms_each);
 
-// The same where an element is four terms of bf16; `rounds`: what goes to rows is bf16, not f32.
-// The CPU has BFMMLA, or nobody calls them.
-bool HasBfmmla();
-TileFunction BfmmlaTileOf(int rows, TileSource source, bool rounds);
+// The same where an element is several terms of bf16: on a CPU that multiplies them at once.
+// `rounds`: what goes to rows is bf16, not f32.
+TileFunction Bf16TileOf(int rows, TileSource source, bool rounds);
+// How many they are: 4 with BFMMLA, 2 with AVX512-BF16, else 1.
+int64_t Bf16TermsEach();
 
 }  // namespace convgrad
 

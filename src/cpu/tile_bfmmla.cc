@@ -198,23 +198,23 @@ TileFunction TileOf(int rows, TileSource source) {
 
 }  // namespace
 
-bool HasBfmmla() {
+int64_t Bf16TermsEach() {
   constexpr unsigned long kHasBf16 = 1ul << 14;  // HWCAP2_BF16
-  return (getauxval(AT_HWCAP2) & kHasBf16) != 0;
+  return (getauxval(AT_HWCAP2) & kHasBf16) != 0 ? kTermsOf<Quad> : 1;
 }
 
-TileFunction BfmmlaTileOf(int rows, TileSource source, bool rounds) {
+TileFunction Bf16TileOf(int rows, TileSource source, bool rounds) {
   return rounds ? TileOf<NativeBF16>(rows, source) : TileOf<float>(rows, source);
 }
 
 }  // namespace convgrad
 
-#else
+#elif !defined(__x86_64__)
 
 namespace convgrad {
 
-bool HasBfmmla() { return false; }
-TileFunction BfmmlaTileOf(int, TileSource, bool) { return nullptr; }
+int64_t Bf16TermsEach() { return 1; }
+TileFunction Bf16TileOf(int, TileSource, bool) { return nullptr; }
 
 }  // namespace convgrad
 

@@ -23,6 +23,18 @@ struct PanelAt {
   CONVGRAD_ALWAYS_INLINE E Factor(int r) const { return at[r]; }
 };
 
+// By rows: kPitch elements from row to row.
+template <class E, int64_t kPitch>
+struct RowsAt {
+  static constexpr bool kLeaps = false;
+  const E* __restrict at;
+
+  RowsAt(const E* first, const TileTerms&) : at(first) {}
+  CONVGRAD_ALWAYS_INLINE void Next() { ++at; }
+  CONVGRAD_ALWAYS_INLINE void Leap(int64_t) {}
+  CONVGRAD_ALWAYS_INLINE E Factor(int r) const { return at[r * kPitch]; }
+};
+
 // Runs of kRun elements are of one line. kPitch: elements from position to position.
 template <class E, int kWidth, int kUnit, int kRun = kUnit, int64_t kPitch = 1>
 struct LinesAt {

@@ -184,10 +184,10 @@ bool SplitSum(Tiling& t, int64_t m, int64_t n, int threads, const Chunks& chunks
 // Floats that a row of the longest chunk takes.
 int64_t ChunkFloats(const Contraction& c, int64_t kc) {
   if (c.terms_each == 1) return kc;
-  constexpr int64_t kFloats = 2;  // of an element
+  const int64_t floats = c.terms_each / 2;  // of an element
   const int64_t elements = c.sum_pixels ? CeilDiv(kc, c.terms_each)
                                         : Product(c.taps(), CeilDiv(c.channels, c.terms_each), 1);
-  return kFloats * std::min(elements, Chunks::kLongestOfElements / c.terms_each);
+  return floats * std::min(elements, Chunks::kLongestOfElements / c.terms_each);
 }
 
 }  // namespace

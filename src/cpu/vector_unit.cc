@@ -18,7 +18,8 @@ namespace HWY_NAMESPACE {
 VectorUnit UnitHere(DataType type) {
   VectorUnit unit{hwy::TargetName(HWY_TARGET), kLanes, kRegisters, !CONVGRAD_MULTIPLIES_BY_LANES,
                   SecondLevelCacheBytes()};
-  if (CONVGRAD_MULTIPLIES_BY_LANES && type == DataType::kBF16 && HasBfmmla()) unit.terms_each = 4;
+  const bool multiplies_bf16 = CONVGRAD_MULTIPLIES_BY_LANES || HWY_TARGET == HWY_AVX3;
+  if (multiplies_bf16 && type == DataType::kBF16) unit.terms_each = Bf16TermsEach();
   return unit;
 }
 
