@@ -19,6 +19,7 @@
 #include "cpu/pack_sums-inl.h"
 #include "cpu/store-inl.h"
 #include "cpu/tile.h"
+#include "cpu/tile_amx.h"
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -107,7 +108,9 @@ class Block {
     FillOEdge<T>(c_, range, static_cast<const T*>(operands_.bias), operands_.bias_stride, edge);
   }
 
-  int64_t Depth(const Chunk& chunk) const { return ElementsOf(c_, chunk, kTermsOf<E>); }
+  int64_t Depth(const Chunk& chunk) const {
+    return CeilDiv(ElementsOf(c_, chunk, kTermsOf<E>), t_.k_unit) * t_.k_unit;
+  }
 
   void Pack(bool o_side, Range side, const Chunk& chunk, E* to, int64_t width) const {
     if (lines_.shared && !o_side) {
@@ -120,8 +123,26 @@ class Block {
   void PackA(Range rows, const Chunk& chunk) const {
     if (!t_.a_by_rows) return Pack(!t_.o_is_n, rows, chunk, a_, t_.mr);
     const T* const g = static_cast<const T*>(operands_.g);
+    if constexpr (kTermsOf<E> > 1) {
+      if (t_.k_unit > 1) return PackRowsOfUnits(rows, chunk);
+    }
     lines_.shared ? PackLinesByRows(c_, lines_, g, rows, chunk, a_)
                   : PackByRows(c_, g, rows, chunk, t_.mr, a_);
+  }
+
+  // By rows, whichever side it is: where k is not contiguous, as panels that are one row wide.
+  void PackRowsOfUnits(Range rows, const Chunk& chunk) const {
+    const T* const g = static_cast<const T*>(operands_.g);
+    const int64_t depth = ElementsOf(c_, chunk, kTermsOf<E>), padded = Depth(chunk);
+    for (int64_t r = 0; r < t_.mr; ++r) {
+      const int64_t kept = r < rows.size() ? depth : 0;
+      ZeroRow(a_ + r * kRowPitch + kept, padded - kept);
+    }
+    const bool k_is_contiguous = c_.sum_pixels ? c_.g.channel != 1 && c_.g.at[kAxes - 1] == 1
+                                               : c_.g.channel == 1 && c_.channels > 1;
+    if (t_.o_is_n && k_is_contiguous) return PackByRows(c_, g, rows, chunk, rows.size(), a_);
+    PackSide(c_, !t_.o_is_n, g, static_cast<const T*>(operands_.other), rows, chunk,
+             Panels<E>{a_, 1, kRowPitch});
   }
 
   // What a panel says about the elements that a tile needs: which ones, on the side of g; on the
@@ -231,7 +252,8 @@ class Block {
       if (!t_.o_is_n) terms.turn = turns_[p];
     }
     if (c_.skipped_axis >= 0 && x.finite && y.finite) {
-      const int64_t begin = std::max(x.begin, y.begin), end = std::min(x.end, y.end);
+      const int64_t begin = std::max(x.begin, y.begin) / t_.k_unit * t_.k_unit;
+      const int64_t end = CeilDiv(std::min(x.end, y.end), t_.k_unit) * t_.k_unit;
       if (begin > 0 || end < depth) {  // a branch: other tiles do not wait for these
         if (lines_.shared) {
           (t_.o_is_n ? b : a) += begin * (t_.o_is_n ? t_.nr : t_.mr);
@@ -382,13 +404,14 @@ class Block {
   bool straight_[Tiling::kMostColumns / 2];         // and whether they are whole runs of the result
   int64_t c_rows_[Tiling::kMostRows];
   Live live_[Tiling::kMostColumns / 2];    // of panels of n
-  alignas(64) float tile_c_[24 * kLanes];  // [mr, nr]
+  alignas(64) float tile_c_[kTermsOf<E> == 2 ? 1024 : 24 * kLanes];  // [mr, nr]
 };
 
 template <class T, class E, class U>
 void RunIn(const Contraction& contraction, const Tiling& tiling, const BlockOperands& operands,
            Range m, Range n, float* a_memory, float* b_memory, float* c, const BlockStep& step) {
   E *const a = reinterpret_cast<E*>(a_memory), *const b = reinterpret_cast<E*>(b_memory);
+  const AmxTiles tiles(tiling.k_unit > 1);
   {
     Block<T, E, U> block(contraction, tiling, operands);
     block.Start(m, n, a, b);
@@ -408,7 +431,8 @@ template <class T, class E, class U>
 HWY_NOINLINE void RunOnStack(const Contraction& contraction, const Tiling& tiling,
                              const BlockOperands& operands, Range m, Range n,
                              const BlockStep& step) {
-  alignas(64) float a[kRowPitch * Tiling::kMostRows], b[Tiling::kStackB], c[Tiling::kStackC];
+  constexpr int64_t kRows = kTermsOf<E> == 2 ? Tiling::kMostRows : 12;
+  alignas(64) float a[kRowPitch * kRows], b[Tiling::kStackB], c[Tiling::kStackC];
   RunIn<T, E, U>(contraction, tiling, operands, m, n, a, b, c, step);
 }
 

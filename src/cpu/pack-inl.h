@@ -350,6 +350,10 @@ void PackSide(const Contraction& c, bool o_side, const T* g, const T* other, Ran
               const Chunk& chunk, const Panels<E>& panels) {
   const int64_t rest = CeilDiv(side.size(), panels.width) * panels.width - side.size();
   if (rest > 0) ZeroRect(panels, 0, side.size(), rest, panels.depth);
+  const int64_t depth = ElementsOf(c, chunk, kTermsOf<E>);
+  if (depth < panels.depth && panels.width > 1) {
+    ZeroRect(panels, depth, 0, side.size(), panels.depth - depth);
+  }
   if (o_side) {
     return c.sum_pixels ? PackValues(c, other, side, chunk, panels)
                         : PackWeights(c, other, side, chunk, panels);

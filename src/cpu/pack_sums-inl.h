@@ -54,6 +54,7 @@ void PackNeighbours(const TermRuns<T>& runs, int64_t rows, const Panels<E>& pane
     for (int64_t p = run.end; p < run.count; ++p) sources[k++] = zeros;
   }
   while (k % kEach != 0) sources[k++] = zeros;
+  if (panels.width == 1) return TurnNeighbours(sources, k, rows, panels, 0, r0);
   // All rows of an element's pixels at a time: pixel after pixel, memory is read in one go.
   if (r0 % 4 == 0 && panels.width % 4 == 0) {
     return InterleaveNeighbours(sources, k, rows, panels, 0, r0);
@@ -151,6 +152,16 @@ template <class T, class E>
 void PackApart(const TermRuns<T>& runs, int64_t rows, int64_t row_stride, const Panels<E>& panels,
                int64_t r0) {
   constexpr int64_t kRows = 4;
+  if (panels.width == 1) {
+    for (int64_t r = 0; r < rows; ++r) {
+      uint16_t* const to = panels.At(0, r0 + r)->terms;
+      CopyRuns(runs, r * row_stride, to);
+      if (runs.terms % kTermsOf<E> != 0) {
+        ZeroTerms(to + runs.terms, kTermsOf<E> - runs.terms % kTermsOf<E>);
+      }
+    }
+    return;
+  }
   alignas(16) uint16_t terms[kRows][Chunks::kLongestOfElements];
   const bool as_it_is = RunsAreWholeElements<E>(runs);
   for (int64_t r = 0; r < rows;) {

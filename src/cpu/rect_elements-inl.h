@@ -156,6 +156,57 @@ HWY_INLINE void InterleaveRows(const T* const* k, int64_t rows, bool more, E* to
   }
 }
 
+// Rows to columns, 16 bits each.
+HWY_INLINE void TurnEightByEight(V8 (&v)[8]) {
+  const D8 d;
+  const hn::Repartition<uint32_t, D8> d2;
+  const hn::Repartition<uint64_t, D8> d4;
+  hn::Vec<decltype(d2)> x[8];
+  hn::Vec<decltype(d4)> y[8];
+#pragma GCC unroll 4
+  for (int i = 0; i < 8; i += 2) {
+    x[i] = hn::BitCast(d2, hn::InterleaveLower(d, v[i], v[i + 1]));
+    x[i + 1] = hn::BitCast(d2, hn::InterleaveUpper(d, v[i], v[i + 1]));
+  }
+#pragma GCC unroll 2
+  for (int i = 0; i < 8; i += 4) {
+    y[i] = hn::BitCast(d4, hn::InterleaveLower(d2, x[i], x[i + 2]));
+    y[i + 1] = hn::BitCast(d4, hn::InterleaveUpper(d2, x[i], x[i + 2]));
+    y[i + 2] = hn::BitCast(d4, hn::InterleaveLower(d2, x[i + 1], x[i + 3]));
+    y[i + 3] = hn::BitCast(d4, hn::InterleaveUpper(d2, x[i + 1], x[i + 3]));
+  }
+#pragma GCC unroll 4
+  for (int i = 0; i < 4; ++i) {
+    v[2 * i] = hn::BitCast(d, hn::InterleaveLower(d4, y[i], y[i + 4]));
+    v[2 * i + 1] = hn::BitCast(d, hn::InterleaveUpper(d4, y[i], y[i + 4]));
+  }
+}
+
+// Panels that are one row wide: rows next to each other in the sources, one for each k, become rows
+// that are contiguous along k.
+template <class E, class T>
+void TurnNeighbours(const T* const* sources, int64_t terms, int64_t rows, const Panels<E>& panels,
+                    int64_t k0, int64_t r0) {
+  const D8 d;
+  for (int64_t r = 0; r < rows; r += 8) {
+    const int64_t count = std::min<int64_t>(8, rows - r);
+    uint16_t* const to = panels.At(k0, r0 + r)->terms;
+    const int64_t pitch = panels.depth * kTermsOf<E>;
+    int64_t k = 0;
+    for (; count == 8 && k + 8 <= terms; k += 8) {
+      V8 v[8];
+#pragma GCC unroll 8
+      for (int i = 0; i < 8; ++i) v[i] = LoadBits(d, sources[k + i] + r);
+      TurnEightByEight(v);
+#pragma GCC unroll 8
+      for (int i = 0; i < 8; ++i) hn::StoreU(v[i], d, to + i * pitch + k);
+    }
+    for (; k < terms; ++k) {
+      for (int64_t i = 0; i < count; ++i) to[i * pitch + k] = LoadAt<T>(sources[k], r + i).bits;
+    }
+  }
+}
+
 // Rows that are next to each other, r0 and the width of panels multiples of four: so many of them
 // have one place.
 template <class E, class T>
@@ -236,6 +287,11 @@ HWY_INLINE void TurnSomeRows(const T* const* sources, int64_t depth, E* to, int6
 template <class E, class T>
 HWY_INLINE void TurnElements(const T* const* sources, int64_t rows, int64_t depth, E* to,
                              int64_t width) {
+  if (width == 1) {  // one row
+    CopyTerms(sources[0], 1, depth, to->terms);
+    for (int64_t k = depth; k % kTermsOf<E> != 0; ++k) to->terms[k] = 0;
+    return;
+  }
   int64_t r = 0;
   for (; r + 4 <= rows; r += 4) TurnSomeRows<4>(sources + r, depth, to + r, width);
   for (; r + 2 <= rows; r += 2) TurnSomeRows<2>(sources + r, depth, to + r, width);
@@ -278,9 +334,11 @@ void InterleaveRect(const T* source, const Rect& rect, const Panels<E>& panels, 
 template <class E, class T>
 void InterleaveLongRect(const T* source, const Rect& rect, const Panels<E>& panels, int64_t k0,
                         int64_t r0) {
-  const int64_t first = (4 - r0 % 4) % 4;
+  const bool turns = panels.width == 1 && rect.rows >= 8;
+  const int64_t first = turns ? 0 : (4 - r0 % 4) % 4;
   const int64_t least = first == 0 ? panels.width : 2 * panels.width;
-  if (rect.rows <= least || rect.rows > Tiling::kMostColumns || panels.width % 4 != 0) {
+  if (rect.rows <= least || rect.rows > Tiling::kMostColumns ||
+      (!turns && panels.width % 4 != 0)) {
     return InterleaveRect<1>(source, rect, panels, k0, r0);
   }
   if (first > 0) {
@@ -290,6 +348,7 @@ void InterleaveLongRect(const T* source, const Rect& rect, const Panels<E>& pane
   const int64_t terms = CeilDiv(rect.depth, kTermsOf<E>) * kTermsOf<E>;
   for (int64_t k = 0; k < rect.depth; ++k) sources[k] = source + (first + k * rect.k_stride);
   for (int64_t k = rect.depth; k < terms; ++k) sources[k] = reinterpret_cast<const T*>(kZeros);
+  if (turns) return TurnNeighbours(sources, terms, rect.rows, panels, k0, r0);
   InterleaveNeighbours(sources, terms, rect.rows - first, panels, k0, r0 + first);
 }
 

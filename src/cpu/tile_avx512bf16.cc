@@ -3,6 +3,7 @@
 // instruction, so nothing here may be shared with other files.
 #include "cpu/element.h"
 #include "cpu/tile.h"
+#include "cpu/tile_amx.h"
 #include "cpu/tile_operand.h"
 
 #if defined(__x86_64__)
@@ -129,12 +130,16 @@ TileFunction TileOf(int rows, TileSource source) {
 }  // namespace
 
 int64_t Bf16TermsEach() {
-  return __builtin_cpu_supports("avx512bf16") && __builtin_cpu_supports("avx512bw")
+  if (HasAmx()) return kTermsOf<Pair>;
+  // Intel's have half the rate of multiply-adds of f32 (Sapphire Rapids: 84 against 178 GFLOP/s).
+  const bool pays = !__builtin_cpu_is("intel");
+  return pays && __builtin_cpu_supports("avx512bf16") && __builtin_cpu_supports("avx512bw")
              ? kTermsOf<Pair>
              : 1;
 }
 
 TileFunction Bf16TileOf(int rows, TileSource source, bool rounds) {
+  if (rows >= 16) return AmxTileOf(rows, rounds);
   return rounds ? TileOf<NativeBF16>(rows, source) : TileOf<float>(rows, source);
 }
 

@@ -17,6 +17,13 @@ struct Shape {
 // hide the 4 cycles of a multiply-add on 4 units. The last is for sides of up to 4.
 constexpr Shape kShapes32[] = {{12, 2}, {8, 3}, {4, 6}};
 constexpr Shape kShapes16[] = {{6, 2}, {4, 3}, {2, 6}};
+// Four tile registers of AMX.
+constexpr Shape kShapesAmx[] = {{32, 2}, {16, 4}};
+
+std::span<const Shape> ShapesOf(const VectorUnit& unit, int64_t k_unit) {
+  if (k_unit > 1) return kShapesAmx;
+  return unit.registers >= 32 ? std::span<const Shape>(kShapes32) : kShapes16;
+}
 
 int64_t RoundUp(int64_t value, int64_t multiple) { return CeilDiv(value, multiple) * multiple; }
 int64_t RoundDown(int64_t value, int64_t multiple) {
@@ -31,7 +38,7 @@ double Use(int64_t m, int64_t n, int mr, int nr) {
 
 void ChooseShape(Tiling& t, int64_t m, int64_t n, const VectorUnit& unit, int64_t most_columns) {
   double best = 0;
-  for (const Shape& shape : unit.registers >= 32 ? std::span(kShapes32) : std::span(kShapes16)) {
+  for (const Shape& shape : ShapesOf(unit, t.k_unit)) {
     const int nr = shape.vectors * unit.lanes;
     const double use = Use(m, n, shape.mr, nr);
     if (nr > most_columns || use <= best * 1.02) continue;
@@ -81,7 +88,8 @@ Rates RatesOf(const Contraction& c, const Tiling& t, const VectorUnit& unit) {
   // AVX-512 multiplies faster than caches follow: 0.9 cycles were measured for copies, 1.5 for
   // turned values, with 16 threads.
   const double wide = unit.lanes <= 8 ? 1 : 2;
-  const double multiply_adds = (unit.lanes <= 4 ? 16.0 : 2.0 * unit.lanes) * t.terms_each;
+  const double multiply_adds =
+      (unit.lanes <= 4 ? 16.0 : 2.0 * unit.lanes) * static_cast<double>(t.terms_each * (t.k_unit > 1 ? 4 : 1));
   return t.o_is_n ? Rates{wide * g, wide * o, multiply_adds}
                   : Rates{wide * o, wide * g, multiply_adds};
 }
@@ -214,7 +222,8 @@ Tiling MakeTiling(const Contraction& c, int64_t copies, int threads, int64_t lim
                       : std::min(c.channels * c.taps(),
                                  c.terms_each == 1 ? Chunks::kLongest : Chunks::kLongestOfElements);
   t.terms_each = c.terms_each;
-  t.kc_floats = ChunkFloats(c, t.kc);
+  if (t.terms_each > 1) t.k_unit = unit.k_unit;
+  t.kc_floats = RoundUp(ChunkFloats(c, t.kc), t.k_unit);
   t.keeps_c = chunks.count() > 1;
   // Vectors go along the side of the result that is contiguous; where both or none are, along o.
   t.o_is_n = c.sum_pixels ? c.w.o == 1 || c.w.channel != 1 : c.v.o == 1 || c.v.at[kAxes - 1] != 1;
@@ -225,6 +234,10 @@ Tiling MakeTiling(const Contraction& c, int64_t copies, int threads, int64_t lim
                 (c.sum_pixels ? c.g.channel != 1 && c.axes[kAxes - 1].pixel_step <= 2 &&
                                     c.g.at[kAxes - 1] == 1
                               : c.g.channel == 1 && c.channels >= 4);
+  if (t.k_unit > 1) {  // always, and as many rows as other tiles have in three panels
+    t.a_by_rows = true;
+    t.a_panels = 1;
+  }
   // A line of OIX weights has several taps, which are rows far apart: written panel by panel of
   // columns, at the end, they meet in L1.
   t.stores_last = c.sum_pixels && c.taps() > 1 && c.row_block < c.channels;
@@ -251,7 +264,9 @@ Tiling MakeTiling(const Contraction& c, int64_t copies, int threads, int64_t lim
   const int64_t l2_floats = unit.l2_bytes / int64_t{sizeof(float)};
   Budget budget{l2_floats / 2, t.terms_each == 1 ? l2_floats : 2 * l2_floats};
   // Lines that taps share fill half of what is counted for b, or less.
-  if (!t.o_is_n && MakeLines(c, t.nr, 4, unit.lanes).shared) budget.b = l2_floats;
+  if (!t.o_is_n && t.k_unit == 1 && MakeLines(c, t.nr, 4, unit.lanes).shared) {
+    budget.b = l2_floats;
+  }
   const Budget stack{Tiling::kStackB, Tiling::kStackC / t.results};
   try_budget(budget);
   if (copies == 1 && !c.zipped && threads > 1 &&

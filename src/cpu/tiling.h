@@ -18,6 +18,7 @@ struct VectorUnit {
   bool a_by_rows = false;  // tiles can read a by rows
   int64_t l2_bytes = 1 << 20;
   int64_t terms_each = 1;  // of an element of a and b, see element.h
+  int64_t k_unit = 1;      // elements that are multiplied at once: tiles of AMX
 };
 
 // c[m, n] = sum over k of a[k, m] * b[k, n]. o is n or m.
@@ -26,7 +27,7 @@ struct Tiling {
   static constexpr int64_t kStackB = 14 << 10;
   static constexpr int64_t kStackC = 6 << 10;
   static constexpr int64_t kAlign = 16;      // floats of a cache line
-  static constexpr int kMostRows = 12;       // of a tile
+  static constexpr int kMostRows = 32;       // of a tile
   static constexpr int kMostColumns = 1024;  // of a block
 
   bool o_is_n = true;
@@ -36,6 +37,7 @@ struct Tiling {
   int64_t mb = 0;            // rows of a block, a multiple of mr
   int64_t nb = 0;            // columns of a block, a multiple of nr
   int64_t terms_each = 1;    // of an element of a and b
+  int64_t k_unit = 1;        // depths of panels are multiples of it
   int64_t kc = 0;            // depth of a block: terms of the longest chunk
   int64_t kc_floats = 0;     // and the memory that its elements take
   bool stores_last = false;  // after all chunks, column panel by column panel

@@ -7,6 +7,7 @@
 #include "cpu/cache.h"
 #include "cpu/engine.h"
 #include "cpu/tile.h"
+#include "cpu/tile_amx.h"
 #include "cpu/vectors-inl.h"
 #include "hwy/highway.h"
 // clang-format on
@@ -19,7 +20,10 @@ VectorUnit UnitHere(DataType type) {
   VectorUnit unit{hwy::TargetName(HWY_TARGET), kLanes, kRegisters, !CONVGRAD_MULTIPLIES_BY_LANES,
                   SecondLevelCacheBytes()};
   const bool multiplies_bf16 = CONVGRAD_MULTIPLIES_BY_LANES || HWY_TARGET == HWY_AVX3;
-  if (multiplies_bf16 && type == DataType::kBF16) unit.terms_each = Bf16TermsEach();
+  if (multiplies_bf16 && type == DataType::kBF16) {
+    unit.terms_each = Bf16TermsEach();
+    if (HasAmx()) unit.k_unit = kAmxPairs;
+  }
   return unit;
 }
 
