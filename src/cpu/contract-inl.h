@@ -123,7 +123,7 @@ class Block {
   void PackA(Range rows, const Chunk& chunk) const {
     if (!t_.a_by_rows) return Pack(!t_.o_is_n, rows, chunk, a_, t_.mr);
     const T* const g = static_cast<const T*>(operands_.g);
-    if constexpr (kTermsOf<E> > 1) {
+    if constexpr (kTermsOf < E >> 1) {
       if (t_.k_unit > 1) return PackRowsOfUnits(rows, chunk);
     }
     lines_.shared ? PackLinesByRows(c_, lines_, g, rows, chunk, a_)
@@ -403,7 +403,7 @@ class Block {
   int64_t column_steps_[Tiling::kMostColumns / 2];  // of panels of n
   bool straight_[Tiling::kMostColumns / 2];         // and whether they are whole runs of the result
   int64_t c_rows_[Tiling::kMostRows];
-  Live live_[Tiling::kMostColumns / 2];    // of panels of n
+  Live live_[Tiling::kMostColumns / 2];                              // of panels of n
   alignas(64) float tile_c_[kTermsOf<E> == 2 ? 1024 : 24 * kLanes];  // [mr, nr]
 };
 

@@ -17,7 +17,7 @@ namespace HWY_NAMESPACE {
 void RunBlockBF16Here(const Contraction& contraction, const Tiling& tiling,
                       const BlockOperands& operands, Range m, Range n, float* memory,
                       const BlockStep& step) {
-#if CONVGRAD_MULTIPLIES_BY_LANES || HWY_TARGET == HWY_AVX3
+#if CONVGRAD_MULTIPLIES_BY_LANES || CONVGRAD_HAS_AVX512
   using E = std::conditional_t<CONVGRAD_MULTIPLIES_BY_LANES, Quad, Pair>;
   if (tiling.terms_each > 1) {
     return operands.f32_out

@@ -337,8 +337,7 @@ void InterleaveLongRect(const T* source, const Rect& rect, const Panels<E>& pane
   const bool turns = panels.width == 1 && rect.rows >= 8;
   const int64_t first = turns ? 0 : (4 - r0 % 4) % 4;
   const int64_t least = first == 0 ? panels.width : 2 * panels.width;
-  if (rect.rows <= least || rect.rows > Tiling::kMostColumns ||
-      (!turns && panels.width % 4 != 0)) {
+  if (rect.rows <= least || rect.rows > Tiling::kMostColumns || (!turns && panels.width % 4 != 0)) {
     return InterleaveRect<1>(source, rect, panels, k0, r0);
   }
   if (first > 0) {

@@ -68,8 +68,7 @@ CONVGRAD_ALWAYS_INLINE void Store(__m512 sums, float* to) { _mm512_storeu_ps(to,
 CONVGRAD_ALWAYS_INLINE void Store(__m512 sums, NativeBF16* to) {
   const __m512i bits = _mm512_castps_si512(sums);
   const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
-  const __m512i rounded =
-      _mm512_add_epi32(bits, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff)));
+  const __m512i rounded = _mm512_add_epi32(bits, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff)));
   const __m512i quiet = _mm512_or_si512(bits, _mm512_set1_epi32(0x400000));
   const __mmask16 nan = _mm512_cmp_ps_mask(sums, sums, _CMP_UNORD_Q);
   const __m512i kept = _mm512_mask_blend_epi32(nan, rounded, quiet);
@@ -130,8 +129,8 @@ AmxTiles::AmxTiles(bool used) : used_(used) {
     uint16_t row_bytes[16];
     uint8_t rows[16];
   };
-  // Eight tiles of 16 rows. A constant: GCC's intrinsic tells of reading eight bytes of it, and what
-  // is written to the others before it is left out.
+  // Eight tiles of 16 rows. A constant: GCC's intrinsic tells of reading eight bytes of it, and
+  // what is written to the others before it is left out.
   alignas(64) static constexpr Config kConfig = {
       1, 0, {}, {64, 64, 64, 64, 64, 64, 64, 64}, {16, 16, 16, 16, 16, 16, 16, 16}};
   _tile_loadconfig(&kConfig);

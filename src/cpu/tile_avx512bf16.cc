@@ -1,6 +1,6 @@
-// The micro-kernel of bf16 on x86. VDPBF16PS multiplies two terms of each of 16 columns and adds them
-// to 16 sums, one after the other: elements of a panel are two terms. Compiled for CPUs that have the
-// instruction, so nothing here may be shared with other files.
+// The micro-kernel of bf16 on x86. VDPBF16PS multiplies two terms of each of 16 columns and adds
+// them to 16 sums, one after the other: elements of a panel are two terms. Compiled for CPUs that
+// have the instruction, so nothing here may be shared with other files.
 #include "cpu/element.h"
 #include "cpu/tile.h"
 #include "cpu/tile_amx.h"
@@ -59,8 +59,7 @@ CONVGRAD_ALWAYS_INLINE void Store(__m512 sums, float* to) { _mm512_storeu_ps(to,
 CONVGRAD_ALWAYS_INLINE void Store(__m512 sums, NativeBF16* to) {
   const __m512i bits = _mm512_castps_si512(sums);
   const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
-  const __m512i rounded =
-      _mm512_add_epi32(bits, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff)));
+  const __m512i rounded = _mm512_add_epi32(bits, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff)));
   const __m512i quiet = _mm512_or_si512(bits, _mm512_set1_epi32(0x400000));
   const __mmask16 nan = _mm512_cmp_ps_mask(sums, sums, _CMP_UNORD_Q);
   const __m512i kept = _mm512_mask_blend_epi32(nan, rounded, quiet);
@@ -74,10 +73,9 @@ void MultiplyTile(const void* a, const void* b, const TileTerms& terms, const fl
   constexpr int kWidth = kVectors * kLanes;
   using A = std::conditional_t<
       kSource == TileSource::kRows, RowsAt<Pair, kRowPitch>,
-      std::conditional_t<kSource == TileSource::kARowLines,
-                         LinesAt<Pair, kRows, 4, 4, kLinePitch>,
-                         std::conditional_t<kSource == TileSource::kALines,
-                                            LinesAt<Pair, kRows, 4>, PanelAt<Pair, kRows, 4>>>>;
+      std::conditional_t<kSource == TileSource::kARowLines, LinesAt<Pair, kRows, 4, 4, kLinePitch>,
+                         std::conditional_t<kSource == TileSource::kALines, LinesAt<Pair, kRows, 4>,
+                                            PanelAt<Pair, kRows, 4>>>>;
   using B = std::conditional_t<kSource == TileSource::kBLines, LinesAt<Pair, kWidth, kLanes>,
                                PanelAt<Pair, kWidth, kLanes>>;
   __m512 sums[kRows][kVectors];

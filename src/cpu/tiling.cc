@@ -88,8 +88,8 @@ Rates RatesOf(const Contraction& c, const Tiling& t, const VectorUnit& unit) {
   // AVX-512 multiplies faster than caches follow: 0.9 cycles were measured for copies, 1.5 for
   // turned values, with 16 threads.
   const double wide = unit.lanes <= 8 ? 1 : 2;
-  const double multiply_adds =
-      (unit.lanes <= 4 ? 16.0 : 2.0 * unit.lanes) * static_cast<double>(t.terms_each * (t.k_unit > 1 ? 4 : 1));
+  const double multiply_adds = (unit.lanes <= 4 ? 16.0 : 2.0 * unit.lanes) *
+                               static_cast<double>(t.terms_each * (t.k_unit > 1 ? 4 : 1));
   return t.o_is_n ? Rates{wide * g, wide * o, multiply_adds}
                   : Rates{wide * o, wide * g, multiply_adds};
 }

@@ -27,6 +27,9 @@ constexpr int kLanes = static_cast<int>(hn::MaxLanes(D()));
 // for free; x86 from memory.
 #undef CONVGRAD_MULTIPLIES_BY_LANES
 #define CONVGRAD_MULTIPLIES_BY_LANES (HWY_ARCH_ARM_A64 && HWY_TARGET != HWY_SCALAR)
+// Better targets have smaller numbers.
+#undef CONVGRAD_HAS_AVX512
+#define CONVGRAD_HAS_AVX512 (HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3)
 #if HWY_TARGET == HWY_AVX2
 constexpr int kRegisters = 16;
 #else
