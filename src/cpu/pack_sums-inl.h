@@ -68,13 +68,14 @@ void PackNeighbours(const TermRuns<T>& runs, int64_t rows, const Panels<E>& pane
   }
 }
 
-// A row is part of a few cache lines, and the next one is elsewhere: no hardware fetches it ahead.
+// Of one run. It is part of a few cache lines, and the next row is elsewhere: no hardware fetches
+// it ahead.
 template <class T>
 HWY_INLINE void Prefetch(const TermRuns<T>& runs, int64_t offset, int64_t rows,
                          int64_t row_stride) {
   const auto& run = runs.runs[0];
   for (int64_t r = 0; r < rows; ++r, offset += row_stride) {
-    for (int64_t at = 0; at < (run.end - run.begin) * run.stride; at += 32) {
+    for (int64_t at = 0; at < run.end - run.begin; at += 32) {
       hwy::Prefetch(run.from + offset + at);
     }
   }
@@ -167,7 +168,8 @@ void PackApart(const TermRuns<T>& runs, int64_t rows, int64_t row_stride, const 
   for (int64_t r = 0; r < rows;) {
     const int64_t count = std::min({kRows, rows - r, panels.width - (r0 + r) % panels.width});
     E* to = panels.At(0, r0 + r);
-    if (runs.count == 1) Prefetch(runs, (r + kRows) * row_stride, kRows, row_stride);
+    if (runs.count == 1 && runs.runs[0].stride == 1)
+      Prefetch(runs, (r + kRows) * row_stride, kRows, row_stride);
     for (int64_t i = 0; i < runs.count && as_it_is; ++i) {
       auto run = runs.runs[i];
       run.from += r * row_stride;
