@@ -124,6 +124,20 @@ class Contractions {
   Contraction largest_;
 };
 
+double BoundOf(const Contraction& c, const VectorUnit& unit) {
+  const Chunks chunks = MakeChunks(c);
+  const double count = static_cast<double>(chunks.count());
+  const Tiling t = MakeTiling(c, 1, 1, 0, unit);
+  // Roundings of a chain, each by half a unit of the last place. A quad's two pairs of products are
+  // summed and added one after the other, and each of these sums is rounded to odd: by up to a
+  // whole unit. All others add one product after the other, to nearest.
+  const double chain = static_cast<double>(t.terms_each == 4 ? 2 * t.kc_floats + 2 : t.kc);
+  // Each term passes at most so many: those of its chain, one for each chunk that is added after
+  // it, and those of beta and bias.
+  const double roundings = (chunks.chained ? chain * count : chain + count) + 3;
+  return roundings * 0x1p-24;
+}
+
 int64_t Copies(const Problem& problem) { return problem.groups * CountPhases(problem); }
 
 }  // namespace
@@ -194,17 +208,10 @@ std::string TilingText(const Problem& problem, int threads, int64_t limit) {
 }
 
 double ContractionErrorBound(const Problem& problem) {
-  const Chunks chunks = MakeChunks(Contractions(problem).largest());
-  const double count = static_cast<double>(chunks.count());
-  const Tiling t = TilingOf(problem, 1, 0);
-  // Roundings of a chain, each by half a unit of the last place. A quad's two pairs of products are
-  // summed and added one after the other, and each of these sums is rounded to odd: by up to a
-  // whole unit. All others add one product after the other, to nearest.
-  const double chain = static_cast<double>(t.terms_each == 4 ? 2 * t.kc_floats + 2 : t.kc);
-  // Each term passes at most so many: those of its chain, one for each chunk that is added after
-  // it, and those of beta and bias.
-  const double roundings = (chunks.chained ? chain * count : chain + count) + 3;
-  return roundings * 0x1p-24;
+  const Contractions contractions(problem);
+  const double bound = BoundOf(contractions.largest(), contractions.unit());
+  if (problem.pass != Pass::kWgrad || !problem.bias.present) return bound;
+  return std::max(bound, BoundOf(MakeBiasContraction(problem), PickedVectorUnit(DataType::kF32)));
 }
 
 double ExpectedSeconds(const Problem& problem, int threads) {
