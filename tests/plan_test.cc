@@ -263,6 +263,8 @@ TEST(Plan, BiasGradientOfOnesIsExact) {
                   .ok());
   EXPECT_EQ(db.At(0), 1600);
   EXPECT_EQ(db.At(1), 1600);
+  EXPECT_EQ(dw.At(4), 1600);  // the tap in the middle, which meets no padding
+  EXPECT_EQ(dw.At(0), 1520);  // the first: 39 times 39, rounded once
 }
 
 TEST(Plan, ExplainsItself) {
