@@ -79,15 +79,10 @@ struct ExactSums {
   }
 };
 
-// One element of any of the results.
-ExactSum SumAt(const InOrder<ExactSums>& exact, BitsCase& item, OpKind kind, const Volume& volume,
-               int64_t flat) {
-  const int64_t outer = flat / volume.pixels(), first = outer / volume.channels,
-                second = outer % volume.channels;
-  const auto at = volume.PixelAt(flat % volume.pixels());
-  return WritesWeights(kind)           ? exact.Wgrad(first, second, at)
-         : &item.output() == &item.x() ? exact.Dgrad(first, second, at)
-                                       : exact.Fprop(first, second, at);
+ExactSum SumAt(const InOrder& in_order, ExactSums sums, const Volume& volume, int64_t flat) {
+  const int64_t outer = flat / volume.pixels();
+  return in_order.Element(sums, outer / volume.channels, outer % volume.channels,
+                          volume.PixelAt(flat % volume.pixels()));
 }
 
 uint16_t BitsAt(const tools::TensorBuffer& buffer, int64_t flat) {
@@ -309,14 +304,15 @@ void ExpectRoundedOnce(const BitsProblem& p, OpKind kind, BitsCase& item, float 
                        Compared& compared) {
   const DataType type = item.output().buffer.desc().type;
   const tools::TensorBuffer old = item.output().buffer;
-  const InOrder<ExactSums> exact(p, item, ExactSums{Flushes(type)});
+  const InOrder in_order(p, kind, item);
+  const ExactSums sums{Flushes(type)};
   const std::vector<float> bias = item.BiasValues();
   const bool with_bias = item.InputDescs().size() > 2;
   ASSERT_NE(item.Run({.threads = 1, .beta = beta}), 0u);
   const tools::TensorBuffer& got = item.output().buffer;
   const Volume volume(got);
   for (int64_t i = 0; i < got.elements(); ++i) {
-    ExactSum sum = SumAt(exact, item, kind, volume, i);
+    ExactSum sum = SumAt(in_order, sums, volume, i);
     if (beta != 0) sum.Add(static_cast<double>(beta) * old.At(i));
     const int64_t channel = i / volume.pixels() % volume.channels;
     if (with_bias) sum.Add(bias[static_cast<size_t>(channel)]);
@@ -444,12 +440,12 @@ void ExpectKinds(const BitsProblem& p, OpKind kind, DataType type, Layout layout
     }
   }
   spoil(item);
-  const InOrder<ExactSums> exact(p, item);
+  const InOrder in_order(p, kind, item);
   ASSERT_NE(item.Run({.threads = 1}), 0u);
   const Volume volume(item.output().buffer);
   int64_t nans = 0, infinities = 0;
   for (size_t i = 0; i < volume.values.size(); ++i) {
-    const double want = SumAt(exact, item, kind, volume, static_cast<int64_t>(i)).value;
+    const double want = SumAt(in_order, {}, volume, static_cast<int64_t>(i)).value;
     const double got = volume.values[i];
     if (std::isnan(want)) {
       ASSERT_TRUE(std::isnan(got)) << i << ": " << got;
