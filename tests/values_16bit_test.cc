@@ -497,13 +497,25 @@ TEST(Values16Bit, AnInfinityStaysWhereItIs) {
               set(item.y().buffer, {1, 4, 4, 7}, kInfinity);
             },
             1, 6 * 9 - 1);
-        // Of a tap that meets padding.
+        // Of taps and of lines that meet padding.
         ExpectKinds(
             p, OpKind::kConvolution, type, layout,
             [&](BitsCase& item) {
               set(item.w().buffer, {2, 3, 0, 1}, kInfinity);
             },
             2 * 13, 2 * 10 * 13);
+        ExpectKinds(
+            p, OpKind::kConvolutionBackwardData, type, layout,
+            [&](BitsCase& item) {
+              set(item.w().buffer, {2, 3, 0, 1}, kInfinity);
+            },
+            2 * 13, 2 * 10 * 13);
+        ExpectKinds(
+            p, OpKind::kConvolutionBackwardWeights, type, layout,
+            [&](BitsCase& item) {
+              set(item.y().buffer, {1, 5, 0, 4}, kInfinity);
+            },
+            5 * 3, 5 * 6);
         if (testing::Test::HasFatalFailure()) return;
       }
     }
