@@ -101,14 +101,19 @@ class Digest {
 
 class BitsCase {
  public:
-  // with_bias: of the forward operations, or its gradient.
+  // with_bias: of the forward operations, or its gradient. `out`: of gradients of weights.
   BitsCase(const BitsProblem& p, OpKind kind, DataType type, Layout layout, bool with_bias)
+      : BitsCase(p, kind, type, layout, with_bias, type) {}
+  BitsCase(const BitsProblem& p, OpKind kind, DataType type, Layout layout, bool with_bias,
+           DataType out)
       : kind_(kind),
         with_bias_(with_bias && (IsForward(kind) || WritesWeights(kind))),
         x_(type, Joined(p.batch, p.channels, p.in), DataOrder(p, layout)),
-        w_(type, Joined(p.o, p.channels / p.groups, p.taps), WeightsOrder(p, layout)),
+        w_(WritesWeights(kind) ? out : type, Joined(p.o, p.channels / p.groups, p.taps),
+           WeightsOrder(p, layout)),
         y_(type, Joined(p.batch, p.o, p.OutExtents()), DataOrder(p, layout)),
-        bias_(TensorDesc{type, {IsTranspose(kind) ? p.channels : p.o}, {}, {}}) {
+        bias_(TensorDesc{
+            WritesWeights(kind) ? out : type, {IsTranspose(kind) ? p.channels : p.o}, {}, {}}) {
     tools::FillReals(x_.buffer, 1);
     tools::FillReals(w_.buffer, 2);
     tools::FillReals(y_.buffer, 3);

@@ -132,6 +132,27 @@ inline const BitsRow kBitsTable[] = {
     // clang-format on
 };
 
+// What the table has not, where terms are summed four at a time in chunks of 864: chunks that end
+// inside an image, with a line and without; tiny images of more than one chunk; numbers of taps at
+// the end of what is in quads.
+inline const BitsProblem kLongSums[] = {
+    {"lines-of-37", 2, 1, 5, 13, {50, 37}, {3, 3}, {1, 1}, {1, 1}, {1, 1}},
+    {"merged-lines", 2, 1, 5, 13, {50, 37}, {1, 1}, {1, 1}, {1, 1}, {0, 0}},
+    {"a-line-of-865", 1, 1, 3, 9, {2, 865}, {1, 3}, {1, 1}, {1, 1}, {0, 1}},
+    {"a-line-of-864", 1, 1, 9, 3, {3, 864}, {1, 3}, {1, 1}, {1, 1}, {0, 1}},
+    {"the-last-axis-is-one", 2, 1, 3, 5, {500, 1}, {3, 1}, {1, 1}, {1, 1}, {1, 0}},
+    {"only-rows-are-plain", 1, 1, 3, 5, {7, 30, 31}, {1, 3, 1}, {1, 1, 1}, {1, 1, 1}, {0, 1, 0}},
+    {"columns-are-plain", 1, 1, 3, 5, {7, 30, 31}, {3, 1, 1}, {1, 1, 1}, {1, 1, 1}, {1, 0, 0}},
+    {"63-pixels-40-images", 40, 1, 7, 9, {7, 9}, {3, 3}, {1, 1}, {1, 1}, {1, 1}},
+    {"one-pixel-900-images", 900, 1, 6, 7, {1, 1}, {1, 1}, {1, 1}, {1, 1}, {0, 0}},
+    {"216-taps", 1, 1, 5, 6, {7, 8, 9}, {6, 6, 6}, {1, 1, 1}, {1, 1, 1}, {2, 2, 2}},
+    {"217-taps", 1, 1, 5, 6, {12, 40}, {7, 31}, {1, 1}, {1, 1}, {3, 9}},
+    {"433-taps-stride-2", 1, 1, 10, 11, {900}, {433}, {2}, {1}, {3}},
+    {"3x3-97-channels", 1, 1, 97, 98, {6, 5}, {3, 3}, {1, 1}, {1, 1}, {1, 1}},
+    {"3x3-200-channels-stride-2", 1, 1, 200, 193, {8, 6}, {3, 3}, {2, 2}, {1, 1}, {1, 1}},
+    {"groups-of-6-and-7", 2, 3, 18, 21, {9, 10}, {3, 2}, {2, 1}, {1, 1}, {1, 0}},
+};
+
 }  // namespace convgrad::tests
 
 #endif  // CONVGRAD_TESTS_BITS_TABLE_H_

@@ -7,8 +7,8 @@
 #include <cmath>
 #include <limits>
 
-#include "hwy/targets.h"
 #include "tests/bits_table.h"
+#include "tests/instruction_set.h"
 
 namespace convgrad::tests {
 namespace {
@@ -136,8 +136,7 @@ TEST(Padding, MakesTheSameNaNsInAllPhases) {
 TEST(Padding, MakesTheSameNaNsEverywhere) {
   for (const int64_t target : hwy::SupportedAndGeneratedTargets()) {
     SCOPED_TRACE(hwy::TargetName(target));
-    hwy::SetSupportedTargetsForTest(target);
-    hwy::GetChosenTarget().DeInit();
+    const InstructionSet set(target);
     for (const OpKind kind : {OpKind::kConvolution, OpKind::kConvolutionBackwardData,
                               OpKind::kConvolutionBackwardWeights}) {
       for (const Layout layout : {Layout{false, false}, Layout{true, true}}) {
@@ -148,8 +147,6 @@ TEST(Padding, MakesTheSameNaNsEverywhere) {
       }
     }
   }
-  hwy::SetSupportedTargetsForTest(0);
-  hwy::GetChosenTarget().DeInit();
 }
 
 }  // namespace

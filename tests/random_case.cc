@@ -116,6 +116,8 @@ class Builder {
   TensorDesc Describe(const ArgumentSchema& argument, bool output) const {
     TensorDesc desc;
     desc.type = kTypes[r_.type];
+    const bool of_weights = schema_.outputs[0].role == Role::kWeights;
+    if (output && of_weights && r_.wide_gradients != 0) desc.type = DataType::kF32;
     switch (argument.role) {
       case Role::kSrc:
         desc.extents = src_;
@@ -179,7 +181,7 @@ class Builder {
 template <class Visit>
 void ForEachField(Recipe& r, const Visit& visit) {
   for (int* field : {&r.auto_pad, &r.layout, &r.bias, &r.shape_tensor, &r.documents_grouping,
-                     &r.spatial_first_weights, &r.nxc, &r.type}) {
+                     &r.spatial_first_weights, &r.nxc, &r.wide_gradients, &r.type}) {
     visit(*field, 0);
   }
   visit(r.spatial, 1);
@@ -223,6 +225,7 @@ Recipe RandomRecipe(uint64_t seed) {
     r.output_padding[a] = below(3) == 0 ? below(6) : 0;
     r.rest[a] = below(4);
   }
+  r.wide_gradients = below(2);
   return r;
 }
 

@@ -13,9 +13,10 @@ namespace convgrad::tests {
 
 // What an operation is made from; every field has a smallest value to shrink to.
 struct Recipe {
-  int kind = 0;     // OpKind
-  int spatial = 1;  // 1 to 3
-  int type = 0;     // f32, bf16, f16
+  int kind = 0;            // OpKind
+  int spatial = 1;         // 1 to 3
+  int type = 0;            // f32, bf16, f16
+  int wide_gradients = 0;  // gradients of weights and bias are f32, whatever the type
   int auto_pad = 0;
   int nxc = 0;
   int spatial_first_weights = 0;

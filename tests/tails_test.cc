@@ -2,6 +2,7 @@
 // tensors right against guard pages, bit for bit as the oracle has it.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 
 #include "tests/guarded_run.h"
@@ -38,18 +39,21 @@ std::string Name(int64_t channels, int64_t o, int64_t width) {
          std::to_string(width);
 }
 
-TEST(Tails, OfChannels) {
+void ExpectChannels(DataType type) {
   for (int64_t channels = 1; channels <= 40; ++channels) {
     for (int64_t o = 1; o <= 40; ++o) {
       const int64_t width = 1 + (channels * 7 + o) % 11;
       ExpectOracleBits({Name(channels, o, width), 1, 1, channels, o, {width}, {3}, {1}, {1}, {1}},
-                       DataType::kF32);
-      if (HasFatalFailure()) return;
+                       type);
+      if (testing::Test::HasFatalFailure()) return;
     }
   }
 }
 
-TEST(Tails, OfWidths) {
+TEST(Tails, OfChannels) { ExpectChannels(DataType::kF32); }
+TEST(Tails, OfChannelsOfBF16) { ExpectChannels(DataType::kBF16); }
+
+void ExpectWidths(DataType type) {
   for (int64_t width = 1; width <= 40; ++width) {
     for (const int64_t channels : {1, 3, 8, 17}) {
       for (const int64_t stride : {1, 2, 3}) {
@@ -63,7 +67,35 @@ TEST(Tails, OfWidths) {
                           {1, stride},
                           {1, 1},
                           {0, 1}},
-                         DataType::kF32);
+                         type);
+        if (testing::Test::HasFatalFailure()) return;
+      }
+    }
+  }
+}
+
+TEST(Tails, OfWidths) { ExpectWidths(DataType::kF32); }
+TEST(Tails, OfWidthsOfBF16) { ExpectWidths(DataType::kBF16); }
+
+// Lines that begin anywhere in four terms that are summed at once, and end there; of several
+// images, and of many channels, next to each other and not.
+TEST(Tails, OfLinesOfBF16) {
+  for (int64_t width = 1; width <= 24; ++width) {
+    for (const int64_t height : {1, 3, 8}) {
+      for (const int64_t pad : {0, 1, 4}) {
+        const int64_t taps = std::min<int64_t>(width + 2 * pad, 2 * pad + 1);
+        ExpectOracleBits({Name(5, 14, width) + ", height " + std::to_string(height) + ", " +
+                              std::to_string(taps) + " taps",
+                          3,
+                          1,
+                          5,
+                          14,
+                          {height, width},
+                          {1, taps},
+                          {1, 1},
+                          {1, 1},
+                          {0, pad}},
+                         DataType::kBF16);
         if (HasFatalFailure()) return;
       }
     }

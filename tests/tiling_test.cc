@@ -6,6 +6,7 @@
 
 #include <random>
 
+#include "cpu/element.h"
 #include "cpu/engine.h"
 #include "cpu/lines.h"
 #include "tests/random_problem.h"
@@ -13,8 +14,35 @@
 namespace convgrad {
 namespace {
 
-constexpr VectorUnit kUnits[] = {
-    {"SCALAR", 1, 32, true}, {"NEON", 4, 32, false}, {"AVX2", 8, 16, true}, {"AVX3", 16, 32, true}};
+constexpr VectorUnit kUnits[] = {{"SCALAR", 1, 32, true},
+                                 {"NEON", 4, 32, false},
+                                 {"AVX2", 8, 16, true},
+                                 {"AVX3", 16, 32, true},
+                                 {"NEON with BFMMLA", 4, 32, false, 1 << 20, 4}};
+
+Contraction Largest(const Problem& problem, const VectorUnit& unit) {
+  Contraction c = MakeLargestContraction(problem);
+  c.terms_each = TermsEach(c, unit);
+  return c;
+}
+
+// Of a group, as the engine makes it: the largest decides for all phases.
+Contraction PhaseOf(const Problem& problem, int64_t group, int64_t half,
+                    const Contraction& largest) {
+  const int64_t halves = largest.zipped ? 2 : 1;
+  Contraction c = MakeContraction(problem, group, half / halves, half % halves == 1);
+  c.terms_each = largest.terms_each;
+  return c;
+}
+int64_t CountHalves(const Problem& problem, const Contraction& largest) {
+  return CountPhases(problem) * (largest.zipped ? 2 : 1);
+}
+
+// Memory of one element of a panel.
+int64_t FloatsEach(const Contraction& c) {
+  const size_t bytes = c.terms_each == 1 ? sizeof(float) : sizeof(Quad);
+  return static_cast<int64_t>(bytes / sizeof(float));
+}
 
 void ToChannelsLast(Problem& p) {
   for (PixelStrides* strides : {&p.x, &p.y}) {
@@ -60,14 +88,16 @@ void ExpectFits(const Tiling& t, int64_t limit) {
   ASSERT_GE(t.mb, t.mr);
   ASSERT_GE(t.nb, t.nr);
   ASSERT_LE(t.nb, Tiling::kMostColumns);
-  ASSERT_LE(t.kc, Chunks::kLongest);
+  ASSERT_LE(t.kc, t.terms_each == 1 ? Chunks::kLongest : Chunks::kLongestOfElements);
+  ASSERT_LE(t.kc_floats, Chunks::kLongest);
+  ASSERT_GE(t.kc_floats * t.terms_each, t.kc);
   ASSERT_TRUE(t.keeps_c || !t.stores_last);
   if (t.stores_last && t.slabs == 0) {
     ASSERT_LE(t.mb, Tiling::kMostColumns);  // the offsets of all its rows
   }
   ASSERT_GE(t.workspace_bytes(), 0);
   ASSERT_TRUE(limit < 0 || t.workspace_bytes() <= limit) << t.workspace_bytes();
-  const int64_t a = t.a_floats(), b = t.kc * t.nb,
+  const int64_t a = t.a_floats(), b = t.kc_floats * t.nb,
                 c = t.keeps_c && t.slabs == 0 ? t.results * t.mb * t.nb : 0;
   if (t.slabs > 0) {
     ASSERT_GT(t.slot_floats, 0);
@@ -88,17 +118,19 @@ void ExpectFits(const Tiling& t, int64_t limit) {
 }
 
 TEST(Tiling, FitsItsMemoryOnEveryVectorUnit) {
-  int64_t on_stack = 0, in_workspace = 0, side_by_side = 0, in_parts = 0, of_taps = 0;
+  int64_t on_stack = 0, in_workspace = 0, side_by_side = 0, in_parts = 0, of_taps = 0, quads = 0;
   for (uint64_t seed = 0; seed < 2000; ++seed) {
     const Problem problem = RandomProblem(seed);
-    const Contraction contraction = MakeLargestContraction(problem);
     const int64_t copies = problem.groups * CountPhases(problem);
     for (const VectorUnit& unit : kUnits) {
+      const Contraction contraction = Largest(problem, unit);
+      quads += contraction.terms_each > 1;
       for (const int threads : {1, 2, 7, 64}) {
         for (const int64_t limit : {0, 1000, 64 << 10, 1 << 20, -1}) {
           SCOPED_TRACE(testing::Message() << "seed " << seed << " " << unit.name << " " << threads
                                           << " threads, limit " << limit);
           const Tiling t = MakeTiling(contraction, copies, threads, limit, unit);
+          ASSERT_EQ(t.terms_each, contraction.terms_each);
           ExpectFits(t, limit);
           if (HasFatalFailure()) return;
           (t.slot_floats == 0 ? on_stack : in_workspace) += 1;
@@ -106,6 +138,7 @@ TEST(Tiling, FitsItsMemoryOnEveryVectorUnit) {
           const Tiling again = MakeTiling(contraction, copies, threads, t.workspace_bytes(), unit);
           ASSERT_EQ(again.mr, t.mr);
           ASSERT_EQ(again.nr, t.nr);
+          ASSERT_EQ(again.kc_floats, t.kc_floats);
           ASSERT_EQ(again.mb, t.mb);
           ASSERT_EQ(again.nb, t.nb);
           ASSERT_EQ(again.slots, t.slots);
@@ -129,49 +162,122 @@ TEST(Tiling, FitsItsMemoryOnEveryVectorUnit) {
   EXPECT_GT(side_by_side, 100);
   EXPECT_GT(in_parts, 100);
   EXPECT_GT(of_taps, 100);
+  EXPECT_GT(quads, 1000);
 }
 
 // Every phase fits into what was planned for the largest.
 TEST(Tiling, HoldsEveryPhase) {
   for (uint64_t seed = 0; seed < 2000; ++seed) {
     const Problem problem = RandomProblem(seed);
-    const Contraction largest = MakeLargestContraction(problem);
-    const Chunks most = MakeChunks(largest);
-    const int64_t kc = MakeTiling(largest, 1, 1, -1, kUnits[1]).kc;
-    const int64_t halves = largest.zipped ? 2 : 1;
-    for (int64_t half = 0; half < CountPhases(problem) * halves; ++half) {
-      const Contraction c =
-          MakeContraction(problem, problem.groups - 1, half / halves, half % halves == 1);
-      const Chunks chunks = MakeChunks(c);
-      ASSERT_LE(c.rows(), largest.rows()) << seed;
-      ASSERT_EQ(c.o, largest.o) << seed;
-      // Without a place to keep c, every sum must be one chunk.
-      ASSERT_TRUE(most.count() > 1 || chunks.count() <= 1) << seed;
-      for (int64_t i = 0; i < chunks.count(); ++i) {
-        ASSERT_LE(ChunkAt(chunks, i).terms(), kc) << seed << " chunk " << i;
+    for (const VectorUnit& unit : {kUnits[1], kUnits[4]}) {
+      SCOPED_TRACE(testing::Message() << "seed " << seed << " " << unit.name);
+      const Contraction largest = Largest(problem, unit);
+      const Chunks most = MakeChunks(largest);
+      const Tiling t = MakeTiling(largest, 1, 1, -1, unit);
+      for (int64_t half = 0; half < CountHalves(problem, largest); ++half) {
+        const Contraction c = PhaseOf(problem, problem.groups - 1, half, largest);
+        const Chunks chunks = MakeChunks(c);
+        ASSERT_LE(c.rows(), largest.rows());
+        ASSERT_EQ(c.o, largest.o);
+        // Without a place to keep c, every sum must be one chunk.
+        ASSERT_TRUE(most.count() > 1 || chunks.count() <= 1);
+        for (int64_t i = 0; i < chunks.count(); ++i) {
+          const Chunk chunk = ChunkAt(chunks, i);
+          ASSERT_LE(chunk.terms(), t.kc) << "chunk " << i;
+          ASSERT_LE(ElementsOf(c, chunk, c.terms_each) * FloatsEach(c), t.kc_floats)
+              << "chunk " << i;
+        }
       }
     }
   }
+}
+
+// The order of a sum of quads: what fits into one chunk is one, images are whole numbers of chunks,
+// and chunks end with a line where a line fits into one.
+TEST(Contraction, ChunksOfQuadsAreWholeLines) {
+  int64_t lines = 0, parts = 0;
+  for (uint64_t seed = 0; seed < 4000; ++seed) {
+    Problem problem = RandomProblem(seed);
+    problem.pass = Pass::kWgrad;
+    if (seed % 4 == 0) {
+      Axis& last = problem.axes[kAxes - 1];
+      last.in += 5 * last.out * last.stride;
+      last.out *= 6;
+      SetDenseStrides(problem);
+    }
+    const Contraction c = Largest(problem, kUnits[4]);
+    ASSERT_EQ(c.terms_each, 4);
+    const Chunks chunks = MakeChunks(c);
+    ASSERT_LE(chunks.longest(), Chunks::kLongestOfElements) << seed;
+    ASSERT_TRUE(chunks.outer_block == 1 || chunks.chained) << seed;
+    const int64_t line = c.axes[kAxes - 1].pixels;
+    if (c.pixels() == 0) continue;
+    ASSERT_EQ(chunks.inner_count() == 1, chunks.inner_block == c.pixels()) << seed;
+    if (c.pixels() <= Chunks::kLongestOfElements) {
+      ASSERT_EQ(chunks.inner_count(), 1) << seed;
+    }
+    if (line > Chunks::kLongestOfElements) {
+      ++parts;
+      continue;
+    }
+    ASSERT_EQ(chunks.inner_block % line, 0) << seed;
+    lines += chunks.inner_count() > 1;
+  }
+  EXPECT_GT(lines, 100);
+  EXPECT_GT(parts, 20);
+}
+
+// The strides of tensors with gaps: axes that were one line are not any more.
+void AddGaps(Problem& p) {
+  for (PixelStrides* strides : {&p.x, &p.y}) {
+    strides->s[1] += 2 * strides->s[2];
+    strides->s[0] = 1000 * strides->s[1];
+  }
+}
+
+void ExpectSameChunksWithGaps(const VectorUnit& unit) {
+  for (uint64_t seed = 0; seed < 4000; ++seed) {
+    Problem problem = RandomProblem(seed);
+    if (seed % 2 == 0) {  // one tap that reads all positions in order
+      for (Axis& axis : problem.axes) axis = {.in = axis.out, .out = axis.out};
+      SetDenseStrides(problem);
+    }
+    const Chunks dense = MakeChunks(Largest(problem, unit));
+    AddGaps(problem);
+    const Chunks gaps = MakeChunks(Largest(problem, unit));
+    ASSERT_EQ(gaps.outer, dense.outer) << seed;
+    ASSERT_EQ(gaps.outer_block, dense.outer_block) << seed;
+    ASSERT_EQ(gaps.inner, dense.inner) << seed;
+    ASSERT_EQ(gaps.inner_block, dense.inner_block) << seed;
+    ASSERT_EQ(gaps.chained, dense.chained) << seed;
+  }
+}
+
+TEST(Contraction, ChunksDoNotDependOnStrides) { ExpectSameChunksWithGaps(kUnits[1]); }
+// What is a line of a 1x1 problem depends on whether its axes could be merged.
+TEST(Contraction, DISABLED_ChunksOfQuadsDoNotDependOnStrides) {
+  ExpectSameChunksWithGaps(kUnits[4]);
 }
 
 // Lines that taps share need no more memory than panels that share nothing.
 void ExpectLinesFit(const Contraction& c, const Tiling& t, const Lines& lines) {
   const Chunks chunks = MakeChunks(c);
   for (int64_t i = 0; i < chunks.count(); ++i) {
-    const int64_t terms = DepthOfLines(c, lines, ChunkAt(chunks, i).outer.size());
+    const int64_t channels = CeilDiv(ChunkAt(chunks, i).outer.size(), c.terms_each);
+    const int64_t floats = DepthOfLines(c, lines, channels) * FloatsEach(c);
     if (t.a_by_rows) {
-      ASSERT_LE(terms, kLinePitch);
+      ASSERT_LE(floats, kLinePitch);
       ASSERT_LE(lines.width * kLinePitch, t.a_floats());
     } else if (t.o_is_n) {
-      ASSERT_LE(terms * lines.width, t.a_floats());
+      ASSERT_LE(floats * lines.width, t.a_floats());
     } else {
-      ASSERT_LE(CeilDiv(t.nb, lines.group) * terms * lines.width, t.kc * t.nb);
+      ASSERT_LE(CeilDiv(t.nb, lines.group) * floats * lines.width, t.kc_floats * t.nb);
     }
   }
 }
 
 TEST(Tiling, HoldsTheLinesOfEveryPhase) {
-  int64_t shared[3] = {};  // a, a by rows, b
+  int64_t shared[5] = {};  // a, a by rows, b; a and b of quads
   for (uint64_t seed = 0; seed < 6000; ++seed) {
     std::mt19937_64 random(seed);
     Problem problem = tests::RandomProblem(random, 80);
@@ -184,19 +290,21 @@ TEST(Tiling, HoldsTheLinesOfEveryPhase) {
     problem.co = tests::Between(random, 1, 80);
     SetDenseStrides(problem);
     if (seed % 2 == 0) ToChannelsLast(problem);
-    const Contraction largest = MakeLargestContraction(problem);
-    const int64_t phases = CountPhases(problem), halves = largest.zipped ? 2 : 1;
     for (const VectorUnit& unit : kUnits) {
+      const Contraction largest = Largest(problem, unit);
       for (const int64_t limit : {0, 64 << 10, -1}) {
-        const Tiling t = MakeTiling(largest, phases, 1, limit, unit);
-        for (int64_t half = 0; half < phases * halves; ++half) {
-          const Contraction c = MakeContraction(problem, 0, half / halves, half % halves == 1);
+        const Tiling t = MakeTiling(largest, CountPhases(problem), 1, limit, unit);
+        for (int64_t half = 0; half < CountHalves(problem, largest); ++half) {
+          const Contraction c = PhaseOf(problem, 0, half, largest);
           const Lines lines = LinesOf(c, t, unit.lanes);
           if (!lines.shared) continue;
           SCOPED_TRACE(testing::Message() << "seed " << seed << " " << unit.name << " " << limit);
           ExpectLinesFit(c, t, lines);
           if (HasFatalFailure()) return;
-          ++shared[t.a_by_rows ? 1 : t.o_is_n ? 0 : 2];
+          ++shared[t.a_by_rows ? 1
+                               : (t.o_is_n ? 0 : 2) + (t.terms_each == 1 ? 0
+                                                       : t.o_is_n        ? 3
+                                                                         : 2)];
         }
       }
     }
