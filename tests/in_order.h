@@ -219,14 +219,11 @@ class InOrder {
   bool IsPlain(size_t a) const {
     return w_.extents[a] == 1 && pad_[a] == 0 && stride_[a] == 1 && x_.extents[a] == y_.extents[a];
   }
-  // The last axis that is more than one pixel seen through one tap, and with it those before it, as
-  // long as nothing but pixels in order is read along them: the whole image of a 1x1 problem.
+  // Along the last axis that is more than one pixel seen through one tap.
   int64_t PixelsOfLine() const {
     size_t a = 2;
     while (a > 0 && y_.extents[a] == 1 && IsPlain(a)) --a;
-    int64_t line = y_.extents[a];
-    for (; a > 0 && IsPlain(a) && IsPlain(a - 1); --a) line *= y_.extents[a - 1];
-    return line;
+    return y_.extents[a];
   }
   std::vector<int64_t> TapsAt(size_t a, const std::array<int64_t, 3>& at) const {
     std::vector<int64_t> taps;

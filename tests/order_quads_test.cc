@@ -9,6 +9,7 @@
 #include <limits>
 #include <random>
 
+#include "cpu/element.h"
 #include "cpu/tile.h"
 #include "tests/bits_table.h"
 #include "tests/in_order.h"
@@ -136,9 +137,9 @@ struct QuadSums {
   }
 };
 
-std::string NoBfmmla() {
-  return HasBfmmla() ? "" : "this CPU has no BFMMLA: bf16 is widened and summed as f32";
-}
+bool HasBfmmla() { return Bf16TermsEach() == kTermsOf<Quad>; }
+
+std::string NoBfmmla() { return HasBfmmla() ? "" : "this CPU has no BFMMLA"; }
 
 void ExpectQuads(const BitsProblem& problem) {
   for (const OpKind kind : kSixNames) {
@@ -173,8 +174,8 @@ TEST(QuadOrder, OfLongSumsIsTheOneThatIsWrittenDown) {
 }
 
 // Without the instruction, bf16 has the order of f32.
-TEST(QuadOrder, IsThatOfF32WithoutBfmmla) {
-  if (HasBfmmla()) GTEST_SKIP() << "this CPU has BFMMLA";
+TEST(QuadOrder, IsThatOfF32WithoutInstructions) {
+  if (Bf16TermsEach() > 1) GTEST_SKIP() << "this CPU has instructions for bf16";
   for (const BitsRow& row : kBitsTable) {
     for (const OpKind kind : kSixNames) {
       BitsCase item(row.problem, kind, DataType::kBF16, {}, true);

@@ -254,10 +254,7 @@ void ExpectSameChunksWithGaps(const VectorUnit& unit) {
 }
 
 TEST(Contraction, ChunksDoNotDependOnStrides) { ExpectSameChunksWithGaps(kUnits[1]); }
-// What is a line of a 1x1 problem depends on whether its axes could be merged.
-TEST(Contraction, DISABLED_ChunksOfQuadsDoNotDependOnStrides) {
-  ExpectSameChunksWithGaps(kUnits[4]);
-}
+TEST(Contraction, ChunksOfQuadsDoNotDependOnStrides) { ExpectSameChunksWithGaps(kUnits[4]); }
 
 // Lines that taps share need no more memory than panels that share nothing.
 void ExpectLinesFit(const Contraction& c, const Tiling& t, const Lines& lines) {

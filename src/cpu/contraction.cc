@@ -216,6 +216,7 @@ Contraction MakeContraction(const Problem& p, int64_t group, int64_t phase, bool
     c.o *= c.columns.phases[0] * c.columns.phases[1] * c.columns.phases[2];
   } else {
     MoveUnitAxisFirst(c);
+    c.line = c.axes[kAxes - 1].pixels;
     MergePlainAxes(c);
   }
   ChooseSkippedAxis(c);
@@ -262,9 +263,8 @@ Chunks MakeChunks(const Contraction& c) {
     chunks.inner = c.pixels();
     chunks.chained = chunks.inner < Chunks::kTinyImage;
     chunks.inner_block = EvenBlock(chunks.inner, longest);
-    const int64_t line = c.axes[kAxes - 1].pixels;
-    if (c.terms_each > 1 && line > 0 && line <= longest) {  // elements of one line, where they can
-      chunks.inner_block = line * EvenBlock(chunks.inner / line, longest / line);
+    if (c.terms_each > 1 && c.line > 0 && c.line <= longest) {  // elements of one line, if they can
+      chunks.inner_block = c.line * EvenBlock(chunks.inner / c.line, longest / c.line);
     }
     if (chunks.chained && chunks.inner > 0) {
       chunks.outer_block = EvenBlock(chunks.outer, std::max<int64_t>(1, longest / chunks.inner));

@@ -71,6 +71,9 @@ struct Contraction {
   // depends on it.
   int64_t terms_each = 1;
 
+  // Pixels of a line. Where axes are merged, which depends on strides, the last one has several.
+  int64_t line = 1;
+
   // The outermost axis, if taps read outside along it: products with padding can be skipped there.
   // -1: no.
   int skipped_axis = -1;
