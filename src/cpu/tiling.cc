@@ -198,24 +198,8 @@ int64_t ChunkFloats(const Contraction& c, int64_t kc) {
   return floats * std::min(elements, Chunks::kLongestOfElements / c.terms_each);
 }
 
-}  // namespace
-
-int64_t TermsEach(const Contraction& c, const VectorUnit& unit) {
-  // Then a chunk never takes more memory than one of floats: its taps times its channels, filled
-  // up, are at most kLongestOfElements.
-  const bool fits = c.taps() <= Chunks::kLongestOfElements / 4;
-  return c.sum_pixels || (c.channels > 1 && fits) ? unit.terms_each : 1;
-}
-
-Tiling MakeTiling(const Contraction& c, int64_t copies, int threads, int64_t limit,
-                  const VectorUnit& unit) {
-  const Chunks chunks = MakeChunks(c);
-  // A thread that is woken for less than 10 us of work (Neoverse-V1: 200 000 multiply-adds) costs
-  // more than it does.
-  const double work = static_cast<double>(copies) * c.share * static_cast<double>(c.rows()) *
-                      static_cast<double>(c.o) * static_cast<double>(chunks.outer) *
-                      static_cast<double>(chunks.inner);
-  threads = static_cast<int>(std::clamp(work / 200e3, 1.0, static_cast<double>(threads)));
+// All but the tile, the blocks and the memory.
+Tiling ChooseSides(const Contraction& c, const Chunks& chunks, const VectorUnit& unit) {
   Tiling t;
   // Phases with fewer taps have other chunks, but none with more terms than there are.
   t.kc = c.sum_pixels ? chunks.longest()
@@ -244,6 +228,29 @@ Tiling MakeTiling(const Contraction& c, int64_t copies, int threads, int64_t lim
   t.stores_last |= c.zipped;
   t.keeps_c |= t.stores_last;
   t.results = c.zipped ? 2 : 1;
+  return t;
+}
+
+}  // namespace
+
+int64_t TermsEach(const Contraction& c, const VectorUnit& unit) {
+  // Then a chunk never takes more memory than one of floats: its taps times its channels, filled
+  // up, are at most kLongestOfElements.
+  const bool fits = c.taps() <= Chunks::kLongestOfElements / 4;
+  return c.sum_pixels || (c.channels > 1 && fits) ? unit.terms_each : 1;
+}
+
+Tiling MakeTiling(const Contraction& c, int64_t copies, int threads, int64_t limit,
+                  const VectorUnit& unit) {
+  const Chunks chunks = MakeChunks(c);
+  // A thread that is woken for less than 10 us of work (Neoverse-V1: 200 000 multiply-adds) costs
+  // more than it does.
+  const double work = static_cast<double>(copies) * c.share * static_cast<double>(c.rows()) *
+                      static_cast<double>(c.o) * static_cast<double>(chunks.outer) *
+                      static_cast<double>(chunks.inner);
+  const double least = 200e3 * static_cast<double>(c.terms_each);
+  threads = static_cast<int>(std::clamp(work / least, 1.0, static_cast<double>(threads)));
+  Tiling t = ChooseSides(c, chunks, unit);
   // Empty sides have no blocks to share out, but the sharing divides by their number.
   const int64_t rows = std::max<int64_t>(c.rows(), 1), o = std::max<int64_t>(c.o, 1);
   const int64_t m = t.o_is_n ? rows : o, n = t.o_is_n ? o : rows;
