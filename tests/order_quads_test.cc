@@ -9,8 +9,8 @@
 #include <limits>
 #include <random>
 
+#include "cpu/bf16_instructions.h"
 #include "cpu/element.h"
-#include "cpu/tile.h"
 #include "tests/bits_table.h"
 #include "tests/in_order.h"
 

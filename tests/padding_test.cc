@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 
+#include "core/numerics.h"
 #include "tests/bits_table.h"
 #include "tests/instruction_set.h"
 
@@ -143,6 +144,38 @@ TEST(Padding, MakesTheSameNaNsEverywhere) {
         for (const int64_t batch : {1, 60}) {  // the second is enough work for four threads
           ExpectKinds(kind, batch, layout, {.threads = 1});
           ExpectKinds(kind, batch, layout, {.threads = 4, .workspace_limit = 0});
+        }
+      }
+    }
+  }
+}
+
+// Lines as wide as any tile and channels of several: where infinities among many weights meet
+// padding is the same whichever side is which, in whatever panels.
+TEST(Padding, OfWideLinesMeetsInfinitiesOfEveryChannel) {
+  const BitsProblem problem{"wide", 2, 1, 28, 57, {6, 68}, {3, 3}, {1, 1}, {1, 1}, {1, 1}};
+  for (const DataType type : {DataType::kF32, DataType::kBF16, DataType::kF16}) {
+    for (const OpKind kind : {OpKind::kConvolution, OpKind::kConvolutionBackwardData}) {
+      for (const int64_t o : {0, 31, 40, 56}) {
+        std::vector<int64_t> expected;
+        for (const Layout layout : {Layout{false, false}, Layout{true, true}}) {
+          for (const Options& options :
+               {Options{.threads = 1}, Options{.threads = 16}, Options{.workspace_limit = 0}}) {
+            BitsCase item(problem, kind, type, layout, false);
+            tools::TensorBuffer& w = item.w().buffer;
+            StoreRounded(type, w.data(), Flat(w, {o, 3, 0, 1}), double{kInfinity});
+            ASSERT_NE(item.Run(options), 0u);
+            std::vector<int64_t> nans;
+            const tools::TensorBuffer& out = item.output().buffer;
+            for (int64_t i = 0; i < out.elements(); ++i) {
+              if (std::isnan(out.At(i))) nans.push_back(i);
+            }
+            EXPECT_FALSE(nans.empty());
+            if (expected.empty()) expected = nans;
+            EXPECT_EQ(nans, expected)
+                << NameOf(type) << " " << NameOf(kind) << " channel " << o
+                << (layout.channels_last ? " NXC " : " NCX ") << options.threads << " threads";
+          }
         }
       }
     }

@@ -18,7 +18,9 @@ constexpr VectorUnit kUnits[] = {{"SCALAR", 1, 32, true},
                                  {"NEON", 4, 32, false},
                                  {"AVX2", 8, 16, true},
                                  {"AVX3", 16, 32, true},
-                                 {"NEON with BFMMLA", 4, 32, false, 1 << 20, 4}};
+                                 {"NEON with BFMMLA", 4, 32, false, 1 << 20, 4},
+                                 {"AVX3 with AVX512-BF16", 16, 32, true, 1 << 20, 2},
+                                 {"AVX3 with AMX", 16, 32, true, 1 << 20, 2, 16}};
 
 Contraction Largest(const Problem& problem, const VectorUnit& unit) {
   Contraction c = MakeLargestContraction(problem);
@@ -40,7 +42,9 @@ int64_t CountHalves(const Problem& problem, const Contraction& largest) {
 
 // Memory of one element of a panel.
 int64_t FloatsEach(const Contraction& c) {
-  const size_t bytes = c.terms_each == 1 ? sizeof(float) : sizeof(Quad);
+  const size_t bytes = c.terms_each == 1   ? sizeof(float)
+                       : c.terms_each == 2 ? sizeof(Pair)
+                                           : sizeof(Quad);
   return static_cast<int64_t>(bytes / sizeof(float));
 }
 
@@ -169,7 +173,7 @@ TEST(Tiling, FitsItsMemoryOnEveryVectorUnit) {
 TEST(Tiling, HoldsEveryPhase) {
   for (uint64_t seed = 0; seed < 2000; ++seed) {
     const Problem problem = RandomProblem(seed);
-    for (const VectorUnit& unit : {kUnits[1], kUnits[4]}) {
+    for (const VectorUnit& unit : {kUnits[1], kUnits[4], kUnits[5], kUnits[6]}) {
       SCOPED_TRACE(testing::Message() << "seed " << seed << " " << unit.name);
       const Contraction largest = Largest(problem, unit);
       const Chunks most = MakeChunks(largest);

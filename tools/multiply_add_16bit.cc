@@ -2,7 +2,7 @@
 // and the compiler needs no option for it.
 #include <atomic>
 
-#include "cpu/tile.h"
+#include "cpu/bf16_instructions.h"
 #include "cpu/tile_amx.h"
 #include "tools/multiply_add_loop.h"
 

@@ -29,6 +29,8 @@ namespace HWY_NAMESPACE {
 // T: of the tensors that are read; U: of the one that is written; E: of the panels.
 template <class T, class E, class U>
 class Block {
+  static constexpr bool kElements = kTermsOf<E> != 1;  // of several terms
+
  public:
   Block(const Contraction& contraction, const Tiling& tiling, const BlockOperands& operands)
       : c_(contraction),
@@ -39,8 +41,7 @@ class Block {
         line_pitch_(tiling.a_by_rows ? kLinePitch : 1),
         line_step_(tiling.a_by_rows ? 1 : lines_.width),
         tile_(TileFunctionOf(tiling.mr, tiling.vectors, SourceOf(tiling, lines_), kTermsOf<E>)),
-        tile_out_(kTermsOf<E> == 1 ? tile_
-                                   : Bf16TileOf(tiling.mr, SourceOf(tiling, lines_), true)) {}
+        tile_out_(!kElements ? tile_ : Bf16TileOf(tiling.mr, SourceOf(tiling, lines_), true)) {}
 
   // a: [kc, mr], a few panels. b: [kc, nb] in panels of nr.
   void Start(Range m, Range n, E* a, E* b) {
@@ -123,7 +124,7 @@ class Block {
   void PackA(Range rows, const Chunk& chunk) const {
     if (!t_.a_by_rows) return Pack(!t_.o_is_n, rows, chunk, a_, t_.mr);
     const T* const g = static_cast<const T*>(operands_.g);
-    if constexpr (kTermsOf < E >> 1) {
+    if constexpr (kElements) {
       if (t_.k_unit > 1) return PackRowsOfUnits(rows, chunk);
     }
     lines_.shared ? PackLinesByRows(c_, lines_, g, rows, chunk, a_)
@@ -138,8 +139,8 @@ class Block {
       const int64_t kept = r < rows.size() ? depth : 0;
       ZeroRow(a_ + r * kRowPitch + kept, padded - kept);
     }
-    const bool k_is_contiguous = c_.sum_pixels ? c_.g.channel != 1 && c_.g.at[kAxes - 1] == 1
-                                               : c_.g.channel == 1 && c_.channels > 1;
+    const bool k_is_contiguous =
+        c_.sum_pixels ? c_.g.channel != 1 && c_.g.at[kAxes - 1] == 1 : c_.g.channel == 1;
     if (t_.o_is_n && k_is_contiguous) return PackByRows(c_, g, rows, chunk, rows.size(), a_);
     PackSide(c_, !t_.o_is_n, g, static_cast<const T*>(operands_.other), rows, chunk,
              Panels<E>{a_, 1, kRowPitch});
@@ -157,12 +158,20 @@ class Block {
     return c_.skipped_axis >= 0 && !chunks_.chained && chunk.terms() > 0;
   }
 
+  // Of the side of o; as a it may be by rows.
+  bool IsFinite(const E* panel, int width, int64_t depth) const {
+    if (!t_.a_by_rows || t_.o_is_n) return AllFinite(panel, width * depth);
+    bool finite = true;
+    for (int r = 0; r < width; ++r) finite = finite && AllFinite(panel + r * kRowPitch, depth);
+    return finite;
+  }
+
   // A panel of rows [first, end) of one side, packed at `panel`.
   Live LiveOf(bool o_side, int64_t first, int64_t end, const Chunk& chunk, const E* panel,
               int width) const {
     const int64_t depth = Depth(chunk);
     if (!Skips(chunk)) return {0, depth, true};
-    if (o_side) return {0, depth, AllFinite(panel, width * depth)};
+    if (o_side) return {0, depth, IsFinite(panel, width, depth)};
     const Range live = LiveTerms(c_, chunk, {first, end});
     constexpr int64_t kEach = kTermsOf<E>;
     if (c_.sum_pixels || kEach == 1) return {live.begin / kEach, CeilDiv(live.end, kEach), true};
@@ -360,7 +369,7 @@ class Block {
 
   // Whole tiles, of a type that the tile writes, whose rows are contiguous in the result.
   bool StraightRows(int64_t rows) const {
-    return (sizeof(U) == sizeof(float) || kTermsOf<E> > 1) && rows == t_.mr &&
+    return (sizeof(U) == sizeof(float) || kElements) && rows == t_.mr &&
            operands_.bias == nullptr && c_.columns.channels == 0;
   }
 

@@ -1,6 +1,7 @@
 #include "cpu/engine.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "core/text.h"
 #include "cpu/contract.h"
@@ -134,8 +135,9 @@ double BoundOf(const Contraction& c, const VectorUnit& unit) {
   const double chain = static_cast<double>(t.terms_each == 4 ? 2 * t.kc_floats + 2 : t.kc);
   // Each term passes at most so many: those of its chain, one for each chunk that is added after
   // it, and those of beta and bias.
-  const double roundings = (chunks.chained ? chain * count : chain + count) + 3;
-  return roundings * 0x1p-24;
+  const double bound = ((chunks.chained ? chain * count : chain + count) + 3) * 0x1p-24;
+  // That errors only add up is known of rounding to nearest.
+  return t.terms_each == 4 ? std::expm1(bound) : bound;
 }
 
 int64_t Copies(const Problem& problem) { return problem.groups * CountPhases(problem); }
@@ -204,7 +206,10 @@ std::string TilingText(const Problem& problem, int threads, int64_t limit) {
       "; blocks of ", t.mb, "x", t.nb, ", chunks of ", t.kc, " terms",
       t.slabs > 0 ? Join(", ", t.slabs, " of them side by side") : "",
       lines.shared ? Join("; a line is packed once for its ", c.axes[kAxes - 1].taps, " taps") : "",
-      "; ", unit.name);
+      "; ", unit.name,
+      t.terms_each > 1                 ? Join(", ", unit.bf16_instruction)
+      : problem.type != DataType::kF32 ? ", widened to f32 when it is packed"
+                                       : "");
 }
 
 double ContractionErrorBound(const Problem& problem) {
@@ -215,11 +220,14 @@ double ContractionErrorBound(const Problem& problem) {
 }
 
 double ExpectedSeconds(const Problem& problem, int threads) {
-  // 80 % of two (16 registers) or four (NEON) or two (AVX-512) multiply-adds per cycle at 2.6 GHz,
-  // and 10 GB/s for each thread.
-  const VectorUnit unit = PickedVectorUnit(problem.type);
-  const double per_second = 2.6e9 * 0.8 * (unit.lanes <= 4 ? 16.0 : 2.0 * unit.lanes) *
-                            static_cast<double>(unit.terms_each) * threads;
+  // 80 % of two (16 registers) or four (NEON) or two (AVX-512) multiply-adds per cycle at 2.6 GHz;
+  // of AMX, which packing does not feed, a quarter of its products; and 10 GB/s for each thread.
+  const Contractions contractions(problem);
+  const VectorUnit& unit = contractions.unit();
+  const int64_t each = contractions.largest().terms_each;
+  const double products = (unit.lanes <= 4 ? 16.0 : 2.0 * unit.lanes) *
+                          static_cast<double>(each * (each > 1 && unit.k_unit > 1 ? 4 : 1));
+  const double per_second = 2.6e9 * 0.8 * products * threads;
   return std::max(CountMultiplyAdds(problem) / per_second, CountBytes(problem) / (10e9 * threads));
 }
 

@@ -168,8 +168,10 @@ void PackApart(const TermRuns<T>& runs, int64_t rows, int64_t row_stride, const 
   for (int64_t r = 0; r < rows;) {
     const int64_t count = std::min({kRows, rows - r, panels.width - (r0 + r) % panels.width});
     E* to = panels.At(0, r0 + r);
-    if (runs.count == 1 && runs.runs[0].stride == 1)
-      Prefetch(runs, (r + kRows) * row_stride, kRows, row_stride);
+    if (runs.count == 1 && runs.runs[0].stride == 1) {
+      const int64_t next = r + count;
+      Prefetch(runs, next * row_stride, std::min(kRows, rows - next), row_stride);
+    }
     for (int64_t i = 0; i < runs.count && as_it_is; ++i) {
       auto run = runs.runs[i];
       run.from += r * row_stride;

@@ -17,7 +17,7 @@ enum class ChunkJoin {
   kChain,  // the sum starts from c
 };
 
-// Floats from row to row of a that is packed by rows. A constant, so that one register addresses
+// Elements from row to row of a that is packed by rows. A constant, so that one register addresses
 // all rows; 28 cache lines, so that they fall into different sets of L1.
 inline constexpr int64_t kRowPitch = 448;
 // The same for lines, whose positions have half of the terms at most.
@@ -52,8 +52,6 @@ TileFunction TileFunctionOf(int rows, int vectors, TileSource source, int64_t te
 // The same where an element is several terms of bf16: on a CPU that multiplies them at once.
 // `rounds`: what goes to rows is bf16, not f32.
 TileFunction Bf16TileOf(int rows, TileSource source, bool rounds);
-// How many they are: 4 with BFMMLA, 2 with AVX512-BF16, else 1.
-int64_t Bf16TermsEach();
 
 }  // namespace convgrad
 

@@ -8,43 +8,21 @@
 
 #if defined(__x86_64__) && defined(__AMX_BF16__)
 
-#include <cpuid.h>
-#include <immintrin.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
+#include "cpu/round_bf16-inl.h"
 #include "cpu/tile_operand.h"
 
 namespace convgrad {
 namespace {
 
 constexpr int kLanes = 16;
-constexpr int64_t kStep = 16;  // pairs of a tile along k
 constexpr int kPairBytes = static_cast<int>(sizeof(Pair));
-
-// The system keeps tile registers only for processes that have asked for them.
-bool AskForTiles() {
-#if defined(SYS_arch_prctl)
-  constexpr long kRequest = 0x1023, kTileData = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
-  return syscall(SYS_arch_prctl, kRequest, kTileData) == 0;
-#else
-  return false;
-#endif
-}
-
-bool FindAmx() {
-  unsigned a, b, c, d;
-  if (__get_cpuid_count(7, 0, &a, &b, &c, &d) == 0) return false;
-  constexpr unsigned kBf16 = 1u << 22, kTile = 1u << 24;
-  return (d & kBf16) != 0 && (d & kTile) != 0 && AskForTiles();
-}
 
 // Sums of 32 x 32 (two tiles by two), or 16 x 64 (one by four): 0 to 3; a: 4, 5; b: 6, 7.
 template <int kRows>
 CONVGRAD_ALWAYS_INLINE void Multiply(const Pair* a, const Pair* b, int64_t length) {
   constexpr int kWidth = 1024 / kRows;
   constexpr int kAStride = static_cast<int>(kRowPitch) * kPairBytes, kBStride = kWidth * kPairBytes;
-  for (int64_t k = 0; k < length; k += kStep, a += kStep, b += kStep * kWidth) {
+  for (int64_t k = 0; k < length; k += kAmxPairs, a += kAmxPairs, b += kAmxPairs * kWidth) {
     _tile_loadd(4, a, kAStride);
     _tile_loadd(6, b, kBStride);
     _tile_dpbf16ps(0, 4, 6);
@@ -61,19 +39,6 @@ CONVGRAD_ALWAYS_INLINE void Multiply(const Pair* a, const Pair* b, int64_t lengt
       _tile_dpbf16ps(3, 4, 7);
     }
   }
-}
-
-CONVGRAD_ALWAYS_INLINE void Store(__m512 sums, float* to) { _mm512_storeu_ps(to, sums); }
-// Rounded to nearest even, subnormals too.
-CONVGRAD_ALWAYS_INLINE void Store(__m512 sums, NativeBF16* to) {
-  const __m512i bits = _mm512_castps_si512(sums);
-  const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
-  const __m512i rounded = _mm512_add_epi32(bits, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff)));
-  const __m512i quiet = _mm512_or_si512(bits, _mm512_set1_epi32(0x400000));
-  const __mmask16 nan = _mm512_cmp_ps_mask(sums, sums, _CMP_UNORD_Q);
-  const __m512i kept = _mm512_mask_blend_epi32(nan, rounded, quiet);
-  _mm256_storeu_si256(reinterpret_cast<__m256i*>(to),
-                      _mm512_cvtepi32_epi16(_mm512_srli_epi32(kept, 16)));
 }
 
 // Where the four tiles of sums are in [kRows, kWidth].
@@ -117,13 +82,7 @@ void MultiplyTile(const void* a, const void* b, const TileTerms& terms, const fl
 
 }  // namespace
 
-bool HasAmx() {
-  static const bool kHas = FindAmx();
-  return kHas;
-}
-
-AmxTiles::AmxTiles(bool used) : used_(used) {
-  if (!used_) return;
+void AmxTiles::Configure() {
   struct Config {
     uint8_t palette, start_row, reserved[14];
     uint16_t row_bytes[16];
@@ -136,9 +95,7 @@ AmxTiles::AmxTiles(bool used) : used_(used) {
   _tile_loadconfig(&kConfig);
 }
 
-AmxTiles::~AmxTiles() {
-  if (used_) _tile_release();
-}
+void AmxTiles::Release() { _tile_release(); }
 
 TileFunction AmxTileOf(int rows, bool rounds) {
   if (rows == 32) return rounds ? MultiplyTile<NativeBF16, 32> : MultiplyTile<float, 32>;
@@ -151,9 +108,8 @@ TileFunction AmxTileOf(int rows, bool rounds) {
 
 namespace convgrad {
 
-bool HasAmx() { return false; }
-AmxTiles::AmxTiles(bool) : used_(false) {}
-AmxTiles::~AmxTiles() = default;
+void AmxTiles::Configure() {}
+void AmxTiles::Release() {}
 TileFunction AmxTileOf(int, bool) { return nullptr; }
 
 }  // namespace convgrad

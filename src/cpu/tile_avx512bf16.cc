@@ -11,9 +11,9 @@
 #include <type_traits>
 
 #if defined(__AVX512BF16__)
-#include <immintrin.h>
-
 #include <bit>
+
+#include "cpu/round_bf16-inl.h"
 #endif
 
 namespace convgrad {
@@ -52,19 +52,6 @@ CONVGRAD_ALWAYS_INLINE void MultiplyPanels(A a, B b, const TileTerms& terms,
       }
     }
   }
-}
-
-CONVGRAD_ALWAYS_INLINE void Store(__m512 sums, float* to) { _mm512_storeu_ps(to, sums); }
-// Rounded to nearest even, subnormals too, which VCVTNEPS2BF16 would take as zeros.
-CONVGRAD_ALWAYS_INLINE void Store(__m512 sums, NativeBF16* to) {
-  const __m512i bits = _mm512_castps_si512(sums);
-  const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
-  const __m512i rounded = _mm512_add_epi32(bits, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff)));
-  const __m512i quiet = _mm512_or_si512(bits, _mm512_set1_epi32(0x400000));
-  const __mmask16 nan = _mm512_cmp_ps_mask(sums, sums, _CMP_UNORD_Q);
-  const __m512i kept = _mm512_mask_blend_epi32(nan, rounded, quiet);
-  _mm256_storeu_si256(reinterpret_cast<__m256i*>(to),
-                      _mm512_cvtepi32_epi16(_mm512_srli_epi32(kept, 16)));
 }
 
 template <TileSource kSource, class To, int kRows, int kVectors>
@@ -127,15 +114,6 @@ TileFunction TileOf(int rows, TileSource source) {
 
 }  // namespace
 
-int64_t Bf16TermsEach() {
-  if (HasAmx()) return kTermsOf<Pair>;
-  // Intel's have half the rate of multiply-adds of f32 (Sapphire Rapids: 84 against 178 GFLOP/s).
-  const bool pays = !__builtin_cpu_is("intel");
-  return pays && __builtin_cpu_supports("avx512bf16") && __builtin_cpu_supports("avx512bw")
-             ? kTermsOf<Pair>
-             : 1;
-}
-
 TileFunction Bf16TileOf(int rows, TileSource source, bool rounds) {
   if (rows >= 16) return AmxTileOf(rows, rounds);
   return rounds ? TileOf<NativeBF16>(rows, source) : TileOf<float>(rows, source);
@@ -143,7 +121,6 @@ TileFunction Bf16TileOf(int rows, TileSource source, bool rounds) {
 
 #else
 
-int64_t Bf16TermsEach() { return 1; }
 TileFunction Bf16TileOf(int, TileSource, bool) { return nullptr; }
 
 #endif

@@ -8,7 +8,6 @@
 #if defined(__aarch64__) && defined(__ARM_FEATURE_BF16_VECTOR_ARITHMETIC)
 
 #include <arm_neon.h>
-#include <sys/auxv.h>
 
 #include <type_traits>
 
@@ -198,11 +197,6 @@ TileFunction TileOf(int rows, TileSource source) {
 
 }  // namespace
 
-int64_t Bf16TermsEach() {
-  constexpr unsigned long kHasBf16 = 1ul << 14;  // HWCAP2_BF16
-  return (getauxval(AT_HWCAP2) & kHasBf16) != 0 ? kTermsOf<Quad> : 1;
-}
-
 TileFunction Bf16TileOf(int rows, TileSource source, bool rounds) {
   return rounds ? TileOf<NativeBF16>(rows, source) : TileOf<float>(rows, source);
 }
@@ -213,7 +207,6 @@ TileFunction Bf16TileOf(int rows, TileSource source, bool rounds) {
 
 namespace convgrad {
 
-int64_t Bf16TermsEach() { return 1; }
 TileFunction Bf16TileOf(int, TileSource, bool) { return nullptr; }
 
 }  // namespace convgrad

@@ -19,11 +19,12 @@ struct VectorUnit {
   int64_t l2_bytes = 1 << 20;
   int64_t terms_each = 1;  // of an element of a and b, see element.h
   int64_t k_unit = 1;      // elements that are multiplied at once: tiles of AMX
+  const char* bf16_instruction = "";
 };
 
 // c[m, n] = sum over k of a[k, m] * b[k, n]. o is n or m.
 struct Tiling {
-  // Without workspace a, b and c of a task are on the stack: 21, 56 and 24 KiB.
+  // Without workspace a, b and c of a task are on the stack: 21 KiB (56 of pairs), 56 and 24.
   static constexpr int64_t kStackB = 14 << 10;
   static constexpr int64_t kStackC = 6 << 10;
   static constexpr int64_t kAlign = 16;      // floats of a cache line

@@ -4,9 +4,9 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "cpu/vector_unit.cc"
 #include "hwy/foreach_target.h"
+#include "cpu/bf16_instructions.h"
 #include "cpu/cache.h"
 #include "cpu/engine.h"
-#include "cpu/tile.h"
 #include "cpu/tile_amx.h"
 #include "cpu/vectors-inl.h"
 #include "hwy/highway.h"
@@ -22,6 +22,7 @@ VectorUnit UnitHere(DataType type) {
   const bool multiplies_bf16 = CONVGRAD_MULTIPLIES_BY_LANES || CONVGRAD_HAS_AVX512;
   if (multiplies_bf16 && type == DataType::kBF16) {
     unit.terms_each = Bf16TermsEach();
+    unit.bf16_instruction = Bf16Instruction();
     if (HasAmx()) unit.k_unit = kAmxPairs;
   }
   return unit;

@@ -72,8 +72,12 @@ HWY_INLINE BF16 NarrowSum(float value, BF16) {
 HWY_INLINE F16 NarrowSum(float value, F16) {
 #if defined(__aarch64__)
   return {std::bit_cast<uint16_t>(static_cast<__fp16>(value))};
-#else
+#elif HWY_TARGET == HWY_SCALAR
   return Narrow<F16>(value);
+#else
+  const hn::FixedTag<float, 4> d;
+  const auto halves = hn::DemoteTo(hn::Rebind<hwy::float16_t, decltype(d)>(), hn::Set(d, value));
+  return {hn::GetLane(hn::BitCast(hn::Rebind<uint16_t, decltype(d)>(), halves))};
 #endif
 }
 
