@@ -1,6 +1,7 @@
 // A host that brings its own threads: whatever it does with the tasks, the bits are the same.
 // Plans inside a parallel region, and many plans at once.
 #include <gtest/gtest.h>
+#include <pthread.h>
 
 #include <atomic>
 #include <thread>
@@ -151,6 +152,49 @@ TEST(HostThreads, RunPlansAtTheSameTime) {
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(wrong, 0);
 }
+
+#if !CONVGRAD_TEST_SANITIZED
+// One thread after the other, with as much stack as a task is said to need.
+void LeastStack(void*, int count, Task task, void* context) {
+  struct Call {
+    Task task;
+    void* context;
+    int i;
+  };
+  pthread_attr_t attributes;
+  ASSERT_EQ(pthread_attr_init(&attributes), 0);
+  ASSERT_EQ(pthread_attr_setstacksize(&attributes, 256 << 10), 0);
+  for (int i = 0; i < count; ++i) {
+    Call call{task, context, i};
+    pthread_t thread;
+    const auto run = [](void* of) -> void* {
+      const Call& own = *static_cast<Call*>(of);
+      own.task(own.context, own.i);
+      return nullptr;
+    };
+    ASSERT_EQ(pthread_create(&thread, &attributes, run, &call), 0);
+    ASSERT_EQ(pthread_join(thread, nullptr), 0);
+  }
+  pthread_attr_destroy(&attributes);
+}
+
+TEST(HostThreads, NeedTheStackThatIsStated) {
+  for (const DataType type : {DataType::kF32, DataType::kBF16, DataType::kF16}) {
+    for (const OpKind kind : kSixNames) {
+      for (const bool last : {false, true}) {
+        BitsCase item(kProblem, kind, type, {last, last}, true);
+        const uint64_t expected = item.Run({.threads = 1});
+        for (const int64_t limit : {int64_t{0}, Options::kNoLimit}) {
+          EXPECT_EQ(
+              item.Run(
+                  {.threads = 5, .workspace_limit = limit, .parallel_for = {LeastStack, nullptr}}),
+              expected);
+        }
+      }
+    }
+  }
+}
+#endif
 
 }  // namespace
 }  // namespace convgrad::tests

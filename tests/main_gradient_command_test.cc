@@ -241,6 +241,10 @@ TEST_F(MainGradientCommandTest, RunAddsToAnF32File) {
     Succeeds(Words("--out_dtype f32 --out out.safetensors:w --beta ") + std::to_string(beta));
     EXPECT_EQ(ParseSafetensors(Get("out.safetensors"))["w"], Sum(Weights(), old, beta));
   }
+  // Without the type, an f32 .npy stands for bf16: only what bf16 has is read as that.
+  Put("out.npy", NpyBytes(old));
+  ExpectRefused(Words("--out out.npy --beta 1"), "out.npy has numbers that bf16 does not have");
+  EXPECT_EQ(ParseNpy(Get("out.npy")), old);
   old.type = kBF16;
   Put("out.safetensors", SafetensorsBytes({{"w", old}}));
   ExpectRefused(Words("--out_dtype f32 --out out.safetensors:w --beta 1"),

@@ -37,6 +37,11 @@ TensorBuffer Convert(const ConstTensorView& from, DataType type) {
   return to;
 }
 
+// Whether a type has all numbers of a tensor of f32.
+bool HoldsTheSame(const HostTensor& wide, const TensorBuffer& narrow) {
+  return Convert(narrow.view(), DataType::kF32).SameBytes(Convert(wide.view(), DataType::kF32));
+}
+
 // An empty name leaves `type` as it is.
 Status ParseType(const std::string& name, DataType& type) {
   if (name.empty()) return {};
@@ -135,6 +140,11 @@ class Runner {
                             NameOf(type)));
       }
       outputs_.back() = Convert(old->view(), plan_->output(i).type);
+      if (widened && !HoldsTheSame(*old, outputs_.back())) {
+        return Invalid(Join("--beta adds to what the output holds: ", where,
+                            " has numbers that bf16 does not have; --out_dtype f32 keeps the f32 "
+                            "sums of a weight gradient"));
+      }
     }
     return {};
   }

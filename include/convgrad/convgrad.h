@@ -44,7 +44,7 @@ typedef struct {
 
 /* Calls task(context, i) for every i in [0, count), at the same time as far as it can, and returns
  * when all calls have returned; one after another, in any order, is right too. It must not throw. A
- * task needs 160 KiB of stack. */
+ * task needs 256 KiB of stack. */
 typedef void (*convgrad_parallel_for)(void* host, int count, void (*task)(void* context, int i),
                                       void* context);
 
@@ -104,7 +104,7 @@ CONVGRAD_API size_t convgrad_plan_num_outputs(const convgrad_plan* plan);
 /* Of one run: two for each multiply-add whose factors both lie inside their tensors. */
 CONVGRAD_API double convgrad_plan_flops(const convgrad_plan* plan);
 /* Before it is rounded to its type, an element is off by at most this share of the sum of the
- * magnitudes of its terms. */
+ * magnitudes of its terms, if no product underflows and no factor of bf16 is subnormal. */
 CONVGRAD_API double convgrad_plan_error_bound(const convgrad_plan* plan);
 CONVGRAD_API int64_t convgrad_plan_workspace_bytes(const convgrad_plan* plan);
 /* Live as long as the plan. */

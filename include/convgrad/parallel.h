@@ -6,7 +6,7 @@ namespace convgrad {
 
 // Calls task(context, i) for every i in [0, count), at the same time as far as it can, and returns
 // when all calls have returned. Running them one after another, in any order, is right too. It must
-// not throw. Tasks never throw and never wait for each other; each needs 160 KiB of stack.
+// not throw. Tasks never throw and never wait for each other; each needs 256 KiB of stack.
 using ParallelForFunction = void (*)(void* host, int count, void (*task)(void* context, int i),
                                      void* context);
 

@@ -61,7 +61,7 @@ class CONVGRAD_API Plan {
   // Of one run: two for each multiply-add whose factors both lie inside their tensors.
   double flops() const;
   // Before it is rounded to its type, an element is off by at most this share of the sum of the
-  // magnitudes of its terms.
+  // magnitudes of its terms, if no product underflows and no factor of bf16 is subnormal.
   double error_bound() const;
 
   // What will run and why: the problem, the kernels considered, workspace, expected time.

@@ -416,23 +416,38 @@ class Block {
   alignas(64) float tile_c_[kTermsOf<E> == 2 ? 1024 : 24 * kLanes];  // [mr, nr]
 };
 
+// One of two that are zipped, or the only one. Apart, so that a block, of 57 KiB, is on the stack
+// once.
 template <class T, class E, class U>
-void RunIn(const Contraction& contraction, const Tiling& tiling, const BlockOperands& operands,
-           Range m, Range n, float* a_memory, float* b_memory, float* c, const BlockStep& step) {
-  E *const a = reinterpret_cast<E*>(a_memory), *const b = reinterpret_cast<E*>(b_memory);
-  const AmxTiles tiles(tiling.k_unit > 1);
-  {
-    Block<T, E, U> block(contraction, tiling, operands);
-    block.Start(m, n, a, b);
-    if (step.kind != BlockStep::kWhole) return block.RunStep(step);
-    block.RunWhole(c);
-    if (step.odd == nullptr) return block.StoreLast(c);
-  }
+HWY_NOINLINE void RunFirst(const Contraction& contraction, const Tiling& tiling,
+                           const BlockOperands& operands, Range m, Range n, E* a, E* b, float* c,
+                           const BlockStep& step) {
+  Block<T, E, U> block(contraction, tiling, operands);
+  block.Start(m, n, a, b);
+  if (step.kind != BlockStep::kWhole) return block.RunStep(step);
+  block.RunWhole(c);
+  if (step.odd == nullptr) block.StoreLast(c);
+}
+
+template <class T, class E, class U>
+HWY_NOINLINE void RunOdd(const Tiling& tiling, const BlockOperands& operands, Range m, Range n,
+                         E* a, E* b, float* c, const BlockStep& step) {
   Block<T, E, U> odd(*step.odd, tiling, operands);
   float* const odd_c = c + tiling.mb * tiling.nb;
   odd.Start(m, n, a, b);
   odd.RunWhole(odd_c);
   odd.StoreWithEven(c, odd_c);
+}
+
+template <class T, class E, class U>
+void RunIn(const Contraction& contraction, const Tiling& tiling, const BlockOperands& operands,
+           Range m, Range n, float* a_memory, float* b_memory, float* c, const BlockStep& step) {
+  E *const a = reinterpret_cast<E*>(a_memory), *const b = reinterpret_cast<E*>(b_memory);
+  const AmxTiles tiles(tiling.k_unit > 1);
+  RunFirst<T, E, U>(contraction, tiling, operands, m, n, a, b, c, step);
+  if (step.kind == BlockStep::kWhole && step.odd != nullptr) {
+    RunOdd<T, E, U>(tiling, operands, m, n, a, b, c, step);
+  }
 }
 
 // Apart from RunBlock, so that only a run without workspace needs that much stack.

@@ -142,6 +142,17 @@ double BoundOf(const Contraction& c, const VectorUnit& unit) {
 
 int64_t Copies(const Problem& problem) { return problem.groups * CountPhases(problem); }
 
+// How a type is multiplied, and why not otherwise.
+std::string WayOf(DataType type, const VectorUnit& unit, int64_t terms_each, const Contraction& c) {
+  if (type == DataType::kF32) return "";
+  if (terms_each > 1) return Join(", ", unit.bf16_instruction);
+  constexpr std::string_view kWidened = ", widened to f32 when it is packed: ";
+  if (type == DataType::kF16) return Join(kWidened, "no instruction for it is faster");
+  if (unit.terms_each == 1) return Join(kWidened, "no instruction for it, or none that is faster");
+  return Join(kWidened, unit.bf16_instruction,
+              c.channels == 1 ? " has no use for one channel" : " takes sums of up to 216 taps");
+}
+
 }  // namespace
 
 Tiling TilingOf(const Problem& problem, int threads, int64_t limit) {
@@ -206,10 +217,7 @@ std::string TilingText(const Problem& problem, int threads, int64_t limit) {
       "; blocks of ", t.mb, "x", t.nb, ", chunks of ", t.kc, " terms",
       t.slabs > 0 ? Join(", ", t.slabs, " of them side by side") : "",
       lines.shared ? Join("; a line is packed once for its ", c.axes[kAxes - 1].taps, " taps") : "",
-      "; ", unit.name,
-      t.terms_each > 1                 ? Join(", ", unit.bf16_instruction)
-      : problem.type != DataType::kF32 ? ", widened to f32 when it is packed"
-                                       : "");
+      "; ", unit.name, WayOf(problem.type, unit, t.terms_each, c));
 }
 
 double ContractionErrorBound(const Problem& problem) {

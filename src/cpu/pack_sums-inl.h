@@ -24,18 +24,19 @@ namespace HWY_NAMESPACE {
 // The terms of a row, in order: runs of pixels, of which [begin, end) are inside their tensor.
 template <class T>
 struct TermRuns {
-  struct Run {
+  struct Run {      // as small as can be: there are many
     const T* from;  // of pixel `begin`
-    int64_t stride;
-    int64_t begin, end, count;
+    int32_t begin, end, count;
   };
-  int64_t count = 0;  // of runs
+  int64_t stride = 1;  // from pixel to pixel of a run that has two inside
+  int64_t count = 0;   // of runs
   int64_t terms = 0;
   Run runs[Chunks::kLongestOfElements];
 
-  void Add(const Run& run) {
-    runs[count++] = run;
-    terms += run.count;
+  void Add(const T* from, int64_t begin, int64_t end, int64_t pixels) {
+    runs[count++] = {from, static_cast<int32_t>(begin), static_cast<int32_t>(end),
+                     static_cast<int32_t>(pixels)};
+    terms += pixels;
   }
 };
 
@@ -50,7 +51,7 @@ void PackNeighbours(const TermRuns<T>& runs, int64_t rows, const Panels<E>& pane
     const auto& run = runs.runs[i];
     for (int64_t p = 0; p < run.begin; ++p) sources[k++] = zeros;
     const T* from = run.from;
-    for (int64_t p = run.begin; p < run.end; ++p, from += run.stride) sources[k++] = from;
+    for (int64_t p = run.begin; p < run.end; ++p, from += runs.stride) sources[k++] = from;
     for (int64_t p = run.end; p < run.count; ++p) sources[k++] = zeros;
   }
   while (k % kEach != 0) sources[k++] = zeros;
@@ -87,7 +88,7 @@ HWY_INLINE void CopyRuns(const TermRuns<T>& runs, int64_t offset, uint16_t* to) 
     const auto& run = runs.runs[i];
     ZeroTerms(to, run.begin);
     if (run.begin < run.end) {
-      CopyTerms(run.from + offset, run.stride, run.end - run.begin, to + run.begin);
+      CopyTerms(run.from + offset, runs.stride, run.end - run.begin, to + run.begin);
     }
     ZeroTerms(to + run.end, run.count - run.end);
   }
@@ -100,7 +101,7 @@ bool RunsAreWholeElements(const TermRuns<T>& runs) {
   for (int64_t i = 0; i < runs.count; ++i) {
     const auto& run = runs.runs[i];
     const int64_t inside = run.end - run.begin;
-    if (inside > 0 && (run.stride != 1 || inside < kEach)) return false;
+    if (inside > 0 && (runs.stride != 1 || inside < kEach)) return false;
     if (run.count % kEach != 0 && runs.count > 1) return false;
   }
   return true;
@@ -122,7 +123,7 @@ template <int kRows, class T, class E>
 HWY_INLINE void TurnRun(const typename TermRuns<T>::Run& run, int64_t row_stride, E* to,
                         int64_t width) {
   constexpr int64_t kEach = kTermsOf<E>;
-  const int64_t begin = run.begin, end = run.end, count = CeilDiv(run.count, kEach);
+  const int64_t begin = run.begin, end = run.end, count = CeilDiv(int64_t{run.count}, kEach);
   const int64_t first = CeilDiv(begin, kEach), last = std::max(first, end / kEach);  // whole ones
   const T* sources[kRows];
   for (int64_t r = 0; r < kRows; ++r) {
@@ -168,7 +169,7 @@ void PackApart(const TermRuns<T>& runs, int64_t rows, int64_t row_stride, const 
   for (int64_t r = 0; r < rows;) {
     const int64_t count = std::min({kRows, rows - r, panels.width - (r0 + r) % panels.width});
     E* to = panels.At(0, r0 + r);
-    if (runs.count == 1 && runs.runs[0].stride == 1) {
+    if (runs.count == 1 && runs.stride == 1) {
       const int64_t next = r + count;
       Prefetch(runs, next * row_stride, std::min(kRows, rows - next), row_stride);
     }
@@ -182,7 +183,7 @@ void PackApart(const TermRuns<T>& runs, int64_t rows, int64_t row_stride, const 
           TurnRun<1, T>(run, row_stride, to + j, panels.width);
         }
       }
-      to += CeilDiv(run.count, kTermsOf<E>) * panels.width;
+      to += CeilDiv(int64_t{run.count}, kTermsOf<E>) * panels.width;
     }
     if (!as_it_is) {
       const T* sources[kRows];
@@ -216,8 +217,8 @@ void PackTaps(const Contraction& c, const T* g, Range rows, const Chunk& chunk,
       const Range pixels{i * c.pixels() + chunk.inner.begin, i * c.pixels() + chunk.inner.end};
       ForEachPixelRun(c, pixels, [&](int64_t image, const Walk3& pixel, int64_t, int64_t count) {
         const TapView view = ViewThroughTap(c, image, pixel, count, tap);
-        runs.Add({g + (view.offset + place.channel * c.g.channel), view.stride, view.begin,
-                  view.end, count});
+        if (view.end - view.begin > 1) runs.stride = view.stride;
+        runs.Add(g + (view.offset + place.channel * c.g.channel), view.begin, view.end, count);
       });
     }
     PackTermRuns(runs, width, c.g.channel, panels, done);
@@ -229,18 +230,19 @@ template <class T, class E>
 void PackValues(const Contraction& c, const T* v, Range o, const Chunk& chunk,
                 const Panels<E>& panels) {
   TermRuns<T> runs;
+  runs.stride = c.v.at[2];
   for (int64_t i = chunk.outer.begin; i < chunk.outer.end; ++i) {
     const int64_t image_at = c.v.first + i * c.v.image + o.begin * c.v.o;
     if (PixelsAreOneRun(c)) {
       const int64_t count = chunk.inner.size();
-      runs.Add({v + (image_at + chunk.inner.begin * c.v.at[2]), c.v.at[2], 0, count, count});
+      runs.Add(v + (image_at + chunk.inner.begin * c.v.at[2]), 0, count, count);
       continue;
     }
     const Range pixels{i * c.pixels() + chunk.inner.begin, i * c.pixels() + chunk.inner.end};
     ForEachPixelRun(c, pixels, [&](int64_t, const Walk3& pixel, int64_t, int64_t count) {
       const int64_t at =
           pixel.at[0] * c.v.at[0] + pixel.at[1] * c.v.at[1] + pixel.at[2] * c.v.at[2];
-      runs.Add({v + (image_at + at), c.v.at[2], 0, count, count});
+      runs.Add(v + (image_at + at), 0, count, count);
     });
   }
   PackTermRuns(runs, o.size(), c.v.o, panels, 0);
