@@ -377,25 +377,34 @@ void PackRect(const T* source, const Rect& rect, const Panels<E>& panels, int64_
   });
 }
 
+// Calls kernels(from, channels, count, to) for the channels of an element, up to as many as are
+// left, of the `count` rows of each panel.
+template <class T, class E, class Kernels>
+HWY_INLINE void ForEachChannels(const T* source, const TapRect& rect, const Panels<E>& panels,
+                                const Kernels& kernels) {
+  constexpr int64_t kEach = kTermsOf<E>;
+  for (int64_t p = 0; p < rect.rows; p += panels.width) {
+    const int64_t count = std::min(panels.width, rect.rows - p);
+    for (int64_t c = 0; c < rect.channels; c += kEach) {
+      kernels(source + (p * rect.row_stride + c * rect.channel_stride), rect.channels - c, count,
+              panels.At(c / kEach, p));
+    }
+  }
+}
+
 // See rect-inl.h; an element has channels of one tap.
 template <class T, class E>
 void PackScatteredTaps(const T* source, const TapRect& rect, const int64_t* offsets,
                        const Panels<E>& panels) {
-  constexpr int64_t kEach = kTermsOf<E>;
-  const int64_t width = panels.width, tap_step = CeilDiv(rect.channels, kEach) * width;
-  for (int64_t p = 0; p < rect.rows; p += width) {
-    const int64_t count = std::min(width, rect.rows - p);
-    for (int64_t c = 0; c < rect.channels; c += kEach) {
-      const T* from = source + (p * rect.row_stride + c * rect.channel_stride);
-      E* to = panels.At(c / kEach, p);
-      for (int64_t t = 0; t < rect.taps; ++t, to += tap_step) {
-        for (int64_t r = 0; r < count; ++r) {
-          to[r] = GatherElement<E>(from + r * rect.row_stride + offsets[t], rect.channel_stride,
-                                   rect.channels - c);
-        }
+  const int64_t tap_step = CeilDiv(rect.channels, kTermsOf<E>) * panels.width;
+  ForEachChannels(source, rect, panels, [&](const T* from, int64_t channels, int64_t count, E* to) {
+    for (int64_t t = 0; t < rect.taps; ++t, to += tap_step) {
+      for (int64_t r = 0; r < count; ++r) {
+        to[r] = GatherElement<E>(from + r * rect.row_stride + offsets[t], rect.channel_stride,
+                                 channels);
       }
     }
-  }
+  });
 }
 
 // Taps next to each other of an element's channels: eight or four at a time.
@@ -427,24 +436,18 @@ HWY_INLINE void TurnKernels(const T* from, int64_t channel_stride, int64_t taps,
 
 template <class T, class E>
 void PackTapRect(const T* source, const TapRect& rect, const Panels<E>& panels) {
-  constexpr int64_t kEach = kTermsOf<E>;
-  const int64_t width = panels.width, tap_step = CeilDiv(rect.channels, kEach) * width;
-  for (int64_t p = 0; p < rect.rows; p += width) {
-    const int64_t count = std::min(width, rect.rows - p);
-    for (int64_t c = 0; c < rect.channels; c += kEach) {
-      const T* from = source + (p * rect.row_stride + c * rect.channel_stride);
-      E* to = panels.At(c / kEach, p);
-      for (int64_t r = 0; r < count; ++r, from += rect.row_stride, ++to) {
-        if (c + kEach <= rect.channels) {
-          TurnKernels(from, rect.channel_stride, rect.taps, to, tap_step);
-          continue;
-        }
-        for (int64_t t = 0; t < rect.taps; ++t) {
-          to[t * tap_step] = GatherElement<E>(from + t, rect.channel_stride, rect.channels - c);
-        }
+  const int64_t tap_step = CeilDiv(rect.channels, kTermsOf<E>) * panels.width;
+  ForEachChannels(source, rect, panels, [&](const T* from, int64_t channels, int64_t count, E* to) {
+    for (int64_t r = 0; r < count; ++r, from += rect.row_stride, ++to) {
+      if (channels >= kTermsOf<E>) {
+        TurnKernels(from, rect.channel_stride, rect.taps, to, tap_step);
+        continue;
+      }
+      for (int64_t t = 0; t < rect.taps; ++t) {
+        to[t * tap_step] = GatherElement<E>(from + t, rect.channel_stride, channels);
       }
     }
-  }
+  });
 }
 
 // Whether none of the terms, of bf16, is an infinity or NaN.
