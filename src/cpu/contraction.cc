@@ -71,7 +71,7 @@ void SetPhaseColumns(const Axis& axis, int a, Contraction& c) {
 // phases are missing: a missing one costs what another does.
 bool HasPhaseColumns(const Problem& p) {
   constexpr int64_t kFewChannels = 8;
-  if (p.pass != Pass::kDgrad || p.ci > kFewChannels) return false;
+  if (p.pass != Pass::kDgrad || p.ci > kFewChannels || HasSmallGroups(p)) return false;
   double phases = 1, work = 1;
   for (const Axis& axis : p.axes) {
     if (axis.stride == 1) continue;
@@ -164,6 +164,35 @@ void ChooseSkippedAxis(Contraction& c) {
                     c.axes[kAxes - 1].pixels < short_line;
 }
 
+// Its channels and strides.
+Contraction OfGroup(const Problem& p, int64_t group) {
+  const bool dgrad = p.pass == Pass::kDgrad;
+  Contraction c;
+  c.sum_pixels = p.pass == Pass::kWgrad;
+  c.images = p.batch;
+  c.channels = dgrad ? p.co : p.ci;
+  c.o = dgrad ? p.ci : p.co;
+  const PixelStrides &g = dgrad ? p.y : p.x, &v = dgrad ? p.x : p.y;
+  c.g = {group * c.channels * g.c, g.n, g.c, 0, g.s};
+  c.v = {group * c.o * v.c, v.n, 0, v.c, v.s};
+  c.w = {group * p.w.g, 0, dgrad ? p.w.co : p.w.ci, dgrad ? p.w.ci : p.w.co, p.w.s};
+  return c;
+}
+
+GatherAxis WindowAxis(const Axis& axis) {
+  return {axis.out, axis.taps, -axis.pad, axis.stride, axis.dilation, axis.in};
+}
+
+// Axis a of dgrad.
+void SetPhase(const Problem& p, int a, int64_t at, Contraction& c) {
+  const Phase of = MakePhase(p.axes[a], at);
+  c.axes[a] = of.axis;
+  c.v.first += at * p.x.s[a];
+  c.v.at[a] = of.axis.pixels > 1 ? p.axes[a].stride * p.x.s[a] : 0;
+  if (of.axis.taps > 0) c.w.first += of.tap_first * p.w.s[a];
+  c.w.at[a] = of.axis.taps > 1 ? of.tap_stride * p.w.s[a] : 0;
+}
+
 // As even as they can be, and none longer than `most`.
 int64_t EvenBlock(int64_t extent, int64_t most) {
   if (extent <= 0) return 1;
@@ -179,15 +208,7 @@ int64_t CountPhases(const Problem& p) {
 
 Contraction MakeContraction(const Problem& p, int64_t group, int64_t phase, bool odd) {
   const bool dgrad = p.pass == Pass::kDgrad;
-  Contraction c;
-  c.sum_pixels = p.pass == Pass::kWgrad;
-  c.images = p.batch;
-  c.channels = dgrad ? p.co : p.ci;
-  c.o = dgrad ? p.ci : p.co;
-  const PixelStrides &g = dgrad ? p.y : p.x, &v = dgrad ? p.x : p.y;
-  c.g = {group * c.channels * g.c, g.n, g.c, 0, g.s};
-  c.v = {group * c.o * v.c, v.n, 0, v.c, v.s};
-  c.w = {group * p.w.g, 0, dgrad ? p.w.co : p.w.ci, dgrad ? p.w.ci : p.w.co, p.w.s};
+  Contraction c = OfGroup(p, group);
   const bool columns = HasPhaseColumns(p);
   c.zipped = IsZipped(p);
   if (c.zipped) phase = 2 * phase + odd;
@@ -198,17 +219,11 @@ Contraction MakeContraction(const Problem& p, int64_t group, int64_t phase, bool
       continue;
     }
     if (!dgrad) {
-      c.axes[a] = {axis.out, axis.taps, -axis.pad, axis.stride, axis.dilation, axis.in};
+      c.axes[a] = WindowAxis(axis);
       continue;
     }
-    const int64_t at = phase % Phases(axis);
+    SetPhase(p, a, phase % Phases(axis), c);
     phase /= Phases(axis);
-    const Phase of = MakePhase(axis, at);
-    c.axes[a] = of.axis;
-    c.v.first += at * v.s[a];
-    c.v.at[a] = of.axis.pixels > 1 ? axis.stride * v.s[a] : 0;
-    if (of.axis.taps > 0) c.w.first += of.tap_first * p.w.s[a];
-    c.w.at[a] = of.axis.taps > 1 ? of.tap_stride * p.w.s[a] : 0;
   }
   if (columns) {
     for (int a = 0; a < kAxes; ++a) c.columns.taps[a] = p.axes[a].taps;
@@ -225,6 +240,40 @@ Contraction MakeContraction(const Problem& p, int64_t group, int64_t phase, bool
   const bool taps_inside = c.taps() > 1 && std::abs(c.w.at[2]) < std::abs(c.w.channel);
   c.row_block =
       std::clamp<int64_t>(taps_inside ? 48 : c.channels, 1, std::max<int64_t>(c.channels, 1));
+  return c;
+}
+
+bool HasSmallGroups(const Problem& p) {
+  constexpr int64_t kSmall = 8;
+  return p.groups > 1 && p.ci <= kSmall && p.co <= kSmall;
+}
+
+int64_t CountPlainPhases(const Problem& p) {
+  if (p.pass != Pass::kDgrad) return 1;
+  return Phases(p.axes[0]) * Phases(p.axes[1]) * Phases(p.axes[2]);
+}
+
+Contraction MakePlainContraction(const Problem& p, int64_t phase) {
+  Contraction c = OfGroup(p, 0);
+  for (int a = kAxes - 1; a >= 0; --a) {
+    if (p.pass == Pass::kDgrad) {
+      SetPhase(p, a, phase % Phases(p.axes[a]), c);
+      phase /= Phases(p.axes[a]);
+    } else {
+      c.axes[a] = WindowAxis(p.axes[a]);
+    }
+  }
+  c.line = c.axes[kAxes - 1].pixels;
+  return c;
+}
+
+Contraction MakeLargestPlainContraction(const Problem& p) {
+  Contraction c = MakePlainContraction(p, 0);
+  if (p.pass != Pass::kDgrad) return c;
+  for (int a = 0; a < kAxes; ++a) {
+    const Axis& axis = p.axes[a];
+    c.axes[a].taps = CeilDiv(axis.taps, axis.stride / std::gcd(axis.stride, axis.dilation));
+  }
   return c;
 }
 

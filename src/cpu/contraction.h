@@ -108,6 +108,15 @@ int64_t CountPhases(const Problem& problem);
 // `odd`: the second of two that are zipped.
 Contraction MakeContraction(const Problem& problem, int64_t group, int64_t phase, bool odd = false);
 
+// Groups of so few channels that one of them fills no tile: several share a vector, see direct.h.
+// Their sums are widened, whatever the CPU has for bf16.
+bool HasSmallGroups(const Problem& problem);
+
+// Of the first group, with the axes of the problem: nothing merged, moved, zipped or skipped.
+int64_t CountPlainPhases(const Problem& problem);
+Contraction MakePlainContraction(const Problem& problem, int64_t phase);
+Contraction MakeLargestPlainContraction(const Problem& problem);
+
 // As many pixels and as many taps as any phase has.
 Contraction MakeLargestContraction(const Problem& problem);
 

@@ -24,6 +24,9 @@ double ExpectedSeconds(const Problem& problem, int threads);
 void RunContractions(const Problem& problem, const Operands& operands, float beta, const Team& team,
                      void* workspace, int64_t workspace_bytes);
 
+// The bias gradient of a wgrad.
+void RunBias(const Problem& problem, const Operands& operands, float beta, const Team& team);
+
 }  // namespace convgrad
 
 #endif  // CONVGRAD_CPU_ENGINE_H_

@@ -1,6 +1,7 @@
 #include "plan/kernel_table.h"
 
 #include "core/text.h"
+#include "cpu/direct.h"
 #include "cpu/engine.h"
 #include "ref/oracle.h"
 
@@ -34,6 +35,20 @@ constexpr KernelRow kContract{
     .run = RunContractions,
 };
 
+constexpr KernelRow kDirect{
+    .name = "direct",
+    .summary = "depthwise and small groups: lines copied from the tensors, vectors across groups",
+    .refusal = DirectRefusal,
+    .cost = [](const Problem& problem, int threads) { return DirectSeconds(problem, threads); },
+    .error_bound = ContractionErrorBound,
+    .workspace_bytes =
+        [](const Problem& problem, int threads, int64_t limit) {
+          return DirectTilingOf(problem, threads, limit).workspace_bytes();
+        },
+    .tile = DirectText,
+    .run = RunDirect,
+};
+
 constexpr KernelRow kOracle{
     .name = "oracle",
     .summary = "f64 loop nests, one output element at a time, rounded once: exact and slow",
@@ -59,7 +74,7 @@ constexpr KernelRow kOracle{
     .only_by_name = true,
 };
 
-constexpr KernelRow kTable[] = {kContract, kOracle};
+constexpr KernelRow kTable[] = {kDirect, kContract, kOracle};
 
 }  // namespace
 

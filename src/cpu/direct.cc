@@ -1,0 +1,252 @@
+#include "cpu/direct.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <utility>
+
+#include "core/text.h"
+#include "cpu/engine.h"
+
+namespace convgrad {
+namespace {
+
+RunDirectFunction FunctionOf(DataType type) {
+  return type == DataType::kBF16  ? RunDirectBF16
+         : type == DataType::kF16 ? RunDirectF16
+                                  : RunDirectF32;
+}
+
+int64_t SpanOf(const GatherAxis& axis, int64_t pixels) {
+  return (pixels - 1) * axis.pixel_step + std::abs((std::max<int64_t>(axis.taps, 1) - 1) * axis.tap_step) + 1;
+}
+
+// A last axis of one position, as in [N, C, T, 1], makes way: lines go along it.
+Problem WithLines(Problem p) {
+  for (int turns = 0; turns + 1 < kAxes && p.axes[kAxes - 1] == Axis{}; ++turns) {
+    std::rotate(p.axes.begin(), p.axes.end() - 1, p.axes.end());
+    for (auto* s : {&p.x.s, &p.y.s, &p.w.s}) std::rotate(s->begin(), s->end() - 1, s->end());
+  }
+  return p;
+}
+
+int64_t TaskFloats(const Contraction& c, const DirectTiling& t, int64_t lines) {
+  const int64_t columns = CeilDiv(c.axes[kAxes - 1].pixels, t.column_parts);
+  const int64_t line = SlotsOf(c, t, columns).line_floats;
+  return line + columns * t.lanes + t.blocks_each * (lines + FloatsBesideLines(c, t));
+}
+
+// With the smallest memory.
+int64_t LeastFloats(const Contraction& c, DirectTiling t) {
+  t.line_floats = 0;
+  const int64_t columns = CeilDiv(c.axes[kAxes - 1].pixels, t.column_parts);
+  return TaskFloats(c, t, SlotsOf(c, t, columns).floats());
+}
+
+// Columns of a line that one block has in `floats`; 0: not even eight.
+bool CutColumns(const Contraction& c, int64_t floats, DirectTiling& t) {
+  const int64_t pixels = std::max<int64_t>(1, c.axes[kAxes - 1].pixels);
+  for (int64_t columns = pixels;; columns = CeilDiv(columns, 2)) {
+    t.column_parts = CeilDiv(pixels, columns);
+    if (LeastFloats(c, t) <= floats) return true;
+    if (columns <= 8) return false;
+  }
+}
+
+DirectTiling StackTiling(const Contraction& c, const Problem& p, int lanes) {
+  DirectTiling t;
+  t.lanes = LanesOfBlock(lanes);
+  t.used = t.lanes / c.o * c.o;
+  t.blocks = t.block_tasks = CeilDiv(p.groups * c.o, t.used);
+  t.on_stack = true;
+  if (!CutColumns(c, DirectTiling::kStackFloats, t)) t.column_parts = 0;
+  return t;
+}
+
+// Lines of a task: bands, so that there are tasks for all threads, but of some height, since bands
+// share the lines between them.
+void CutLines(const Contraction& c, int threads, int64_t others, DirectTiling& t) {
+  const int64_t lines = c.axes[0].pixels * c.axes[1].pixels;
+  const int64_t least = 2 * c.axes[1].taps;
+  const int64_t wanted = threads == 1 ? 1 : CeilDiv(4 * threads, std::max<int64_t>(1, others));
+  t.bands = std::clamp<int64_t>(wanted, 1, std::max<int64_t>(1, lines / least));
+}
+
+double WorkOf(const Problem& p) { return CountMultiplyAdds(p) + CountBytes(p); }
+
+}  // namespace
+
+LineSlots SlotsOf(const Contraction& c, const DirectTiling& t, int64_t columns) {
+  const GatherAxis &depth = c.axes[0], &height = c.axes[1];
+  LineSlots s;
+  s.span = SpanOf(c.axes[kAxes - 1], columns);
+  s.line_floats = s.span * c.channels * t.lanes;
+  const auto fits = [&](int64_t planes, int64_t lines) {
+    s.depth = planes;
+    s.height = lines;
+    // By division: spans of far taps may be more than can be multiplied.
+    return planes <= t.line_floats / 8 / std::max<int64_t>(1, lines) && s.floats() <= t.line_floats;
+  };
+  const int64_t lines = std::min(SpanOf(height, 1), height.limit);
+  const int64_t planes = std::min(SpanOf(depth, 1), depth.limit);
+  s.keeps_lines = true;
+  s.keeps_planes = true;
+  if (depth.taps > 1 && depth.pixels > 1 && fits(planes, height.limit)) return s;
+  s.keeps_planes = false;
+  if (fits(depth.taps, lines)) return s;
+  s.keeps_lines = false;
+  s.depth = depth.taps;
+  s.height = height.taps;
+  return s;
+}
+
+int64_t FloatsBesideLines(const Contraction& c, const DirectTiling& t) {
+  const int64_t terms = c.taps() * c.channels;
+  return (c.sum_pixels ? 2 * (terms + 1) : terms) * t.lanes;
+}
+
+std::string DirectRefusal(const Problem& problem) {
+  if (problem.groups == 1) return "there is one group";
+  if (!HasSmallGroups(problem)) return "groups have more than 8 channels";
+  const Problem p = WithLines(problem);
+  const Contraction c = MakeLargestPlainContraction(p);
+  if (StackTiling(c, p, PickedVectorUnit(p.type).lanes).column_parts == 0) {
+    return "its lines and taps do not fit into the memory of a task";
+  }
+  return "";
+}
+
+DirectTiling DirectTilingOf(const Problem& problem, int threads, int64_t limit) {
+  const Problem p = WithLines(problem);
+  const Contraction c = MakeLargestPlainContraction(p);
+  const VectorUnit unit = PickedVectorUnit(p.type);
+  const DirectTiling stack = StackTiling(c, p, unit.lanes);
+  DirectTiling t = stack;
+  const auto cut = [&](DirectTiling& tiling) {
+    const int64_t images = c.sum_pixels ? 1 : p.batch;
+    tiling.slots = 1;
+    if (!c.sum_pixels) CutLines(c, threads, images * tiling.block_tasks * tiling.column_parts, tiling);
+    const int64_t tasks = images * tiling.block_tasks * tiling.bands *
+                          (c.sum_pixels ? tiling.chunk_parts : tiling.column_parts);
+    // A thread that is woken for less than 10 us of work costs more than it does.
+    const double most = std::clamp(WorkOf(p) / 3e5, 1.0, double(threads));
+    tiling.slots = std::clamp<int64_t>(tasks, 1, static_cast<int64_t>(most));
+  };
+  // Lines from the second-level cache.
+  t.on_stack = false;
+  const int64_t block_floats = unit.l2_bytes / 8 / int64_t{sizeof(float)};
+  CutColumns(c, block_floats, t);
+  t.line_floats = block_floats;
+  {
+    const int64_t columns = CeilDiv(std::max<int64_t>(1, c.axes[2].pixels), t.column_parts);
+    t.line_floats = std::max(SlotsOf(c, t, columns).floats(), LeastFloats(c, t));
+  }
+  const bool channels_inside = c.g.channel == 1 || c.v.o == 1;
+  if (channels_inside) {  // the same lines of several blocks are next to each other in memory
+    const int64_t one = TaskFloats(c, t, t.line_floats);
+    const int64_t most = std::max<int64_t>(1, unit.l2_bytes / 2 / int64_t{sizeof(float)} / one);
+    t.blocks_each = std::min(t.blocks, most);
+  }
+  if (c.sum_pixels && threads > 1) {
+    const Chunks chunks = MakeChunks(c);
+    const int64_t sums = t.blocks * (c.taps() * c.channels + 1) * t.lanes;
+    const int64_t tasks = CeilDiv(t.blocks, t.blocks_each);
+    if (tasks < 4 * threads && !chunks.chained && chunks.count() > 1 &&
+        sums <= (int64_t{16} << 20) / chunks.count()) {
+      t.chunk_parts = std::min<int64_t>(chunks.count(), CeilDiv(4 * threads, tasks));
+      t.slab_floats = chunks.count() * sums;
+    } else if (tasks < 4 * threads) {
+      t.blocks_each = std::max<int64_t>(1, t.blocks / (4 * threads));
+    }
+  }
+  t.block_tasks = CeilDiv(t.blocks, t.blocks_each);
+  t.task_floats = CeilDiv(TaskFloats(c, t, t.line_floats), 16) * 16;
+  cut(t);
+  if (limit < 0 || t.workspace_bytes() <= limit) return t;
+  t = stack;
+  cut(t);
+  return t;
+}
+
+void RunDirect(const Problem& problem, const Operands& operands, float beta, const Team& team,
+               void* workspace, int64_t workspace_bytes) {
+  const Problem p = WithLines(problem);
+  const DirectTiling t = DirectTilingOf(problem, team.threads, workspace_bytes);
+  const bool wgrad = p.pass == Pass::kWgrad;
+  const bool own_bias = wgrad && p.bias.present && !p.bias.sums_x;
+  const Team crew{static_cast<int>(t.slots), team.host};
+  float* const memory = reinterpret_cast<float*>((reinterpret_cast<uintptr_t>(workspace) + 63) / 64 * 64);
+  float* const slabs = memory + (t.on_stack ? 0 : t.slots * t.task_floats);
+  DirectWork work{.t = &t,
+                  .groups = p.groups,
+                  .w_group = p.w.g,
+                  .g = p.pass == Pass::kDgrad ? operands.y : operands.x,
+                  .other = wgrad ? operands.y : operands.w,
+                  .out = operands.out,
+                  .bias = p.bias.present && !wgrad ? operands.bias : nullptr,
+                  .bias_stride = p.bias.stride,
+                  .bias_out = own_bias ? operands.bias_out : nullptr,
+                  .beta = beta,
+                  .f32_out = p.out_type == DataType::kF32,
+                  .slabs = t.slab_floats > 0 ? slabs : nullptr};
+  const RunDirectFunction run = FunctionOf(p.type);
+  const auto blocks_of = [&](int64_t i) {
+    return Range{i * t.blocks_each, std::min(t.blocks, (i + 1) * t.blocks_each)};
+  };
+  const auto memory_of = [&](int slot) { return t.on_stack ? nullptr : memory + slot * t.task_floats; };
+  if (!wgrad) {
+    const int64_t phases = CountPlainPhases(p), parts = t.bands * t.column_parts;
+    ForRanges(crew, p.batch * t.block_tasks * parts, 1, [&](int slot, int64_t i, int64_t) {
+      const int64_t band = i / t.column_parts % t.bands, part = i % t.column_parts;
+      for (int64_t phase = 0; phase < phases; ++phase) {
+        const Contraction c = MakePlainContraction(p, phase);
+        DirectWork own = work;
+        own.c = &c;
+        const int64_t lines = c.axes[0].pixels * c.axes[1].pixels, columns = c.axes[2].pixels;
+        const DirectTask task{.blocks = blocks_of(i / parts % t.block_tasks),
+                              .image = i / parts / t.block_tasks,
+                              .lines = {lines * band / t.bands, lines * (band + 1) / t.bands},
+                              .columns = {columns * part / t.column_parts,
+                                          columns * (part + 1) / t.column_parts}};
+        if (task.lines.size() > 0 && task.columns.size() > 0) run(own, task, memory_of(slot));
+      }
+    });
+    return;
+  }
+  const Contraction c = MakePlainContraction(p, 0);
+  work.c = &c;
+  const int64_t chunks = MakeChunks(c).count();
+  ForRanges(crew, t.block_tasks * t.chunk_parts, 1, [&](int slot, int64_t i, int64_t) {
+    const int64_t part = i % t.chunk_parts;
+    run(work,
+        {.blocks = blocks_of(i / t.chunk_parts),
+         .chunks = {chunks * part / t.chunk_parts, chunks * (part + 1) / t.chunk_parts}},
+        memory_of(slot));
+  });
+  if (work.slabs != nullptr) {
+    ForRanges(crew, t.blocks, 1, [&](int slot, int64_t i, int64_t) {
+      run(work, {.blocks = {i, i + 1}, .adds_slabs = true}, memory_of(slot));
+    });
+  }
+  if (p.bias.present && !own_bias) RunBias(problem, operands, beta, team);
+}
+
+std::string DirectText(const Problem& problem, int threads, int64_t limit) {
+  const DirectTiling t = DirectTilingOf(problem, threads, limit);
+  const Contraction c = MakeLargestPlainContraction(WithLines(problem));
+  return Join("blocks of ", t.used, " channels, ", t.blocks_each, " of ", t.blocks,
+              " in a task; vectors along channels",
+              c.o * c.channels > 1 ? Join(" of ", t.used / c.o, " groups") : "",
+              t.chunk_parts > 1 ? ", chunks side by side" : "", "; ",
+              PickedVectorUnit(problem.type).name,
+              problem.type == DataType::kF32 ? "" : ", widened to f32 when a line is copied");
+}
+
+double DirectSeconds(const Problem& problem, int threads) {
+  // Half of four (NEON) or two multiply-adds per cycle at 2.6 GHz, 10 GB/s for each thread.
+  const VectorUnit unit = PickedVectorUnit(problem.type);
+  const double products = unit.lanes <= 4 ? 16.0 : 2.0 * unit.lanes;
+  const double per_second = 2.6e9 * 0.5 * products * threads;
+  return std::max(CountMultiplyAdds(problem) / per_second, CountBytes(problem) / (10e9 * threads));
+}
+
+}  // namespace convgrad

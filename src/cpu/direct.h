@@ -1,0 +1,108 @@
+// The direct kernel: groups of few channels, depthwise above all, where a contraction of one group
+// fills no tile. Lanes of its vectors are o of neighbouring groups; nothing is multiplied but what
+// is needed. Its sums have the order of the contraction (contraction.h), so the bits are the same.
+//
+// Lines of g are copied into memory as [position, channel of the group, o]: any layout, type and
+// padding is absorbed there. A line of v is then summed from the lines that its kernel meets, and
+// stored; or, where pixels are summed, a line of g and one of v give a line of taps.
+#ifndef CONVGRAD_CPU_DIRECT_H_
+#define CONVGRAD_CPU_DIRECT_H_
+
+#include <cstdint>
+#include <string>
+
+#include "core/parallel.h"
+#include "core/problem.h"
+#include "cpu/contraction.h"
+#include "cpu/tiling.h"
+
+namespace convgrad {
+
+// Lanes of a block of o: a cache line of floats, and two vectors at least.
+constexpr int64_t LanesOfBlock(int vector_lanes) {
+  return vector_lanes > 8 ? 2 * int64_t{vector_lanes} : 16;
+}
+
+// The cut of one problem into tasks. A task has some blocks of o, an image (but where pixels are
+// summed) and a part of its lines and columns.
+struct DirectTiling {
+  static constexpr int64_t kStackFloats = 20 << 10;
+
+  int64_t lanes = 16;       // of a block of o
+  int64_t used = 16;        // of them: whole groups
+  int64_t blocks = 1;       // of all groups
+  int64_t blocks_each = 1;  // of a task
+  int64_t block_tasks = 1;
+  int64_t bands = 1;         // of lines
+  int64_t column_parts = 1;  // of a line
+  int64_t chunk_parts = 1;   // of chunks that are summed side by side
+  int64_t line_floats = 0;   // that the lines of a block may take
+  int64_t task_floats = 0;   // memory of a task
+  int64_t slots = 1;         // tasks at a time
+  bool on_stack = false;     // their memory
+  int64_t slab_floats = 0;   // the sums of all chunks, where they are side by side
+
+  int64_t workspace_bytes() const {
+    const int64_t floats = (on_stack ? 0 : slots * task_floats) + slab_floats;
+    return floats == 0 ? 0 : (floats + 16) * int64_t{sizeof(float)};
+  }
+};
+
+// How the lines that one block of o needs lie in memory.
+struct LineSlots {
+  int64_t span = 1;          // positions of a line
+  int64_t line_floats = 0;
+  bool keeps_planes = false;  // lines of several depths stay for the next depth
+  bool keeps_lines = false;   // lines stay for the next line of v
+  int64_t depth = 1, height = 1;
+
+  int64_t count() const { return depth * height; }
+  // And which line each of them has.
+  int64_t floats() const { return count() * line_floats + CeilDiv(count(), 8) * 16; }
+};
+
+struct DirectWork {
+  const Contraction* c = nullptr;  // of the first group
+  const DirectTiling* t = nullptr;
+  int64_t groups = 1;
+  int64_t w_group = 0;  // from group to group
+  const void* g = nullptr;
+  const void* other = nullptr;
+  void* out = nullptr;
+  const void* bias = nullptr;
+  int64_t bias_stride = 1;
+  void* bias_out = nullptr;
+  float beta = 0;
+  bool f32_out = false;
+  float* slabs = nullptr;
+};
+
+struct DirectTask {
+  Range blocks{};
+  int64_t image = 0;
+  Range lines{};    // of v, of all depths
+  Range columns{};  // of a line
+  Range chunks{};   // where pixels are summed
+  bool adds_slabs = false;
+};
+
+LineSlots SlotsOf(const Contraction& c, const DirectTiling& t, int64_t columns);
+// Of the weights of a block, or of its sums.
+int64_t FloatsBesideLines(const Contraction& c, const DirectTiling& t);
+
+using RunDirectFunction = void (*)(const DirectWork& work, const DirectTask& task, float* memory);
+void RunDirectF32(const DirectWork& work, const DirectTask& task, float* memory);
+void RunDirectBF16(const DirectWork& work, const DirectTask& task, float* memory);
+void RunDirectF16(const DirectWork& work, const DirectTask& task, float* memory);
+
+// Empty: it can run the problem.
+std::string DirectRefusal(const Problem& problem);
+DirectTiling DirectTilingOf(const Problem& problem, int threads, int64_t workspace_limit);
+std::string DirectText(const Problem& problem, int threads, int64_t workspace_limit);
+double DirectSeconds(const Problem& problem, int threads);
+void RunDirect(const Problem& problem, const Operands& operands, float beta, const Team& team,
+               void* workspace, int64_t workspace_bytes);
+
+}  // namespace convgrad
+
+#endif  // CONVGRAD_CPU_DIRECT_H_
