@@ -11,7 +11,7 @@
 
 #include "cpu/direct.h"
 #include "cpu/direct_lines-inl.h"
-#include "cpu/direct_sums-inl.h"
+#include "cpu/direct_sums.h"
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -27,95 +27,76 @@ class DirectLines {
         c_(*work.c),
         t_(*work.t),
         task_(task),
+        sums_(PickedDirectSums()),
         chunks_(MakeChunks(c_)),
         last_(c_.axes[kAxes - 1]),
-        columns_(c_.sum_pixels ? ColumnsOfPart() : task.columns.size()),
-        slots_(SlotsOf(c_, t_, columns_)),
+        columns_(c_.sum_pixels ? CeilDiv(last_.pixels, t_.column_parts) : task.columns.size()),
+        memory_(MemoryOf(c_, t_, columns_)),
+        slots_(memory_.slots),
+        blocks_(task.blocks.size()),
+        o_first_(task.blocks.begin * t_.used),
+        o_count_(std::min(task.blocks.end * t_.used, work.groups * c_.o) - o_first_),
         position_floats_(c_.channels * kBlockLanes),
         reach_(std::min<int64_t>(0, (last_.taps - 1) * last_.tap_step)),
-        terms_(c_.taps() * c_.channels) {
-    block_floats_ = slots_.floats() + FloatsBesideLines(c_, t_);
-    zero_line_ = memory;
-    line_ = zero_line_ + slots_.line_floats;
-    blocks_ = line_ + columns_ * kBlockLanes;
+        terms_(c_.taps() * c_.channels),
+        zero_line_(memory),
+        tags_(reinterpret_cast<int64_t*>(memory + slots_.line_floats)),
+        first_block_(memory + slots_.line_floats + memory_.tag_floats) {
     std::fill(zero_line_, zero_line_ + slots_.line_floats, 0.0f);
+    std::fill(tags_, tags_ + slots_.count(), -1);
+    // Lanes that do not exist are never written.
+    if (LanesOf(blocks_ - 1) < kBlockLanes) {
+      std::fill(Block(blocks_ - 1), Block(blocks_), 0.0f);
+    }
   }
 
   // v = g w: the lines and columns of the task.
   void SumTaps() {
-    for (int64_t b = 0; b < task_.blocks.size(); ++b) {
-      StartBlock(b);
-      PackWeights(b);
-    }
-    for (int64_t line = task_.lines.begin; line < task_.lines.end; ++line) {
-      for (int64_t b = 0; b < task_.blocks.size(); ++b) SumTapsOfLine(b, line);
-    }
+    for (int64_t b = 0; b < blocks_; ++b) PackWeights(b);
+    for (int64_t line = task_.lines.begin; line < task_.lines.end; ++line) SumTapsOfLine(line);
   }
 
   // w = g^T v: the chunks of the task.
   void SumPixels() {
-    for (int64_t b = 0; b < task_.blocks.size(); ++b) {
-      StartBlock(b);
-      if (work_.slabs == nullptr) LoadSums(b, Sums(b));
-    }
+    if (work_.slabs == nullptr) LoadSums();
     for (int64_t i = task_.chunks.begin; i < task_.chunks.end; ++i) {
-      for (int64_t b = 0; b < task_.blocks.size(); ++b) {
-        if (chunks_.chained) continue;
+      for (int64_t b = 0; b < blocks_ && !chunks_.chained; ++b) {
         std::fill(Chain(b), Chain(b) + SumFloats(), 0.0f);
       }
       SumChunk(ChunkAt(chunks_, i));
-      for (int64_t b = 0; b < task_.blocks.size(); ++b) {
-        if (chunks_.chained) continue;
-        float* const to = work_.slabs == nullptr ? Sums(b) : Slab(i, b);
-        AddSums(Chain(b), work_.slabs == nullptr, to);
+      for (int64_t b = 0; b < blocks_ && !chunks_.chained; ++b) {
+        work_.slabs == nullptr ? AddSums(Chain(b), Sums(b)) : CopySums(Chain(b), Slab(i, b));
       }
     }
-    if (work_.slabs != nullptr) return;
-    for (int64_t b = 0; b < task_.blocks.size(); ++b) StoreSums(b, chunks_.chained ? Chain(b) : Sums(b));
+    if (work_.slabs == nullptr) StoreSums();
   }
 
   void AddSlabs() {
-    for (int64_t b = 0; b < task_.blocks.size(); ++b) {
-      LoadSums(b, Sums(b));
-      for (int64_t i = 0; i < chunks_.count(); ++i) AddSums(Slab(i, b), true, Sums(b));
-      StoreSums(b, Sums(b));
+    LoadSums();
+    for (int64_t b = 0; b < blocks_; ++b) {
+      for (int64_t i = 0; i < chunks_.count(); ++i) AddSums(Slab(i, b), Sums(b));
     }
+    StoreSums();
   }
 
  private:
-  struct Lanes {
-    int64_t first;  // o, of all groups
-    int64_t count;
-  };
-
-  Lanes LanesOf(int64_t b) const {
-    const int64_t first = (task_.blocks.begin + b) * t_.used;
-    return {first, std::min(t_.used, work_.groups * c_.o - first)};
-  }
-
-  int64_t ColumnsOfPart() const { return CeilDiv(last_.pixels, t_.column_parts); }
-
-  // Memory of a block: lines, what is known of them, w or chains and sums.
-  float* Block(int64_t b) const { return blocks_ + b * block_floats_; }
+  // Memory of a block: its lines of g, a line of v, w or chains and sums, bias.
+  float* Block(int64_t b) const { return first_block_ + b * memory_.block_floats; }
   float* LineAt(int64_t b, int64_t slot) const { return Block(b) + slot * slots_.line_floats; }
-  int64_t* Tags(int64_t b) const {
-    return reinterpret_cast<int64_t*>(Block(b) + slots_.count() * slots_.line_floats);
-  }
-  float* Weights(int64_t b) const { return Block(b) + slots_.floats(); }
+  float* Line(int64_t b) const { return LineAt(b, slots_.count()); }
+  float* Weights(int64_t b) const { return Line(b) + columns_ * kBlockLanes; }
+  float* Bias(int64_t b) const { return Weights(b) + terms_ * kBlockLanes; }
   int64_t SumFloats() const { return (terms_ + 1) * kBlockLanes; }  // those of the bias, too
   float* Chain(int64_t b) const { return Weights(b); }
   float* Sums(int64_t b) const { return Chain(b) + SumFloats(); }
   float* Slab(int64_t chunk, int64_t b) const {
     return work_.slabs + (chunk * t_.blocks + task_.blocks.begin + b) * SumFloats();
   }
+  BlockLines Lines(float* first) const { return {first, memory_.block_floats}; }
 
-  void StartBlock(int64_t b) const {
-    std::fill(Tags(b), Tags(b) + slots_.count(), -1);
-    // Lanes that do not exist are never written.
-    if (LanesOf(b).count < kBlockLanes) {
-      std::fill(Block(b), Block(b) + slots_.count() * slots_.line_floats, 0.0f);
-    }
-  }
+  // Of a block, those that exist.
+  int64_t LanesOf(int64_t b) const { return std::min(t_.used, o_count_ - b * t_.used); }
+  bool is_plain() const { return c_.o == 1 && c_.channels == 1; }
 
   int64_t WeightOffset(int64_t o, int64_t tap, int64_t channel) const {
     const int64_t taps2 = c_.axes[2].taps, taps1 = c_.axes[1].taps;
@@ -124,14 +105,20 @@ class DirectLines {
            tap / taps2 / taps1 * c_.w.at[0];
   }
 
+  // Of a block: visit(place in it, offset in w).
   template <class Visit>
   void ForEachWeight(int64_t b, const Visit& visit) const {
-    const Lanes lanes = LanesOf(b);
-    int64_t at = 0;
-    for (int64_t tap = 0; tap < c_.taps(); ++tap) {
-      for (int64_t ci = 0; ci < c_.channels; ++ci, at += kBlockLanes) {
-        for (int64_t l = 0; l < lanes.count; ++l) {
-          visit(at + l, WeightOffset(lanes.first + l, tap, ci));
+    for (int64_t l = 0; l < LanesOf(b); ++l) {
+      const int64_t first = WeightOffset(o_first_ + b * t_.used + l, 0, 0);
+      int64_t at = l;
+      for (int64_t t0 = 0; t0 < c_.axes[0].taps; ++t0) {
+        for (int64_t t1 = 0; t1 < c_.axes[1].taps; ++t1) {
+          int64_t offset = first + t0 * c_.w.at[0] + t1 * c_.w.at[1];
+          for (int64_t t2 = 0; t2 < c_.axes[2].taps; ++t2, offset += c_.w.at[2]) {
+            for (int64_t ci = 0; ci < c_.channels; ++ci, at += kBlockLanes) {
+              visit(at, offset + ci * c_.w.channel);
+            }
+          }
         }
       }
     }
@@ -139,238 +126,292 @@ class DirectLines {
 
   void PackWeights(int64_t b) {
     float* const to = Weights(b);
-    std::fill(to, to + terms_ * kBlockLanes, 0.0f);
     const T* const w = static_cast<const T*>(work_.other);
     ForEachWeight(b, [&](int64_t at, int64_t offset) { to[at] = Widen(LoadAt<T>(w, offset)); });
-    finite_ = (b == 0 || finite_) && AllFinite(to, terms_ * kBlockLanes);
+    finite_ = finite_ && AllFinite(to, terms_ * kBlockLanes);
+    float* const bias = Bias(b);
+    std::fill(bias, bias + kBlockLanes, 0.0f);
+    if (work_.bias == nullptr) return;
+    for (int64_t l = 0; l < LanesOf(b); ++l) {
+      const int64_t o = o_first_ + b * t_.used + l;
+      bias[l] = Widen(LoadAt<T>(work_.bias, o * work_.bias_stride)) + 0.0f;
+    }
   }
 
-  // Line (depth, height) of g from `position` on, or zeros where it is outside.
-  void PackLine(int64_t b, int64_t image, int64_t depth, int64_t height, int64_t position,
-                float* to) {
+  // Line (depth, height) of g from `position` on, zeros where it is outside, of all blocks.
+  void PackLine(int64_t image, int64_t depth, int64_t height, int64_t position, int64_t slot) {
     const int64_t inside = std::clamp<int64_t>(-position, 0, slots_.span);
     const int64_t end = std::clamp<int64_t>(last_.limit - position, inside, slots_.span);
-    std::fill(to, to + inside * position_floats_, 0.0f);
-    std::fill(to + end * position_floats_, to + slots_.span * position_floats_, 0.0f);
+    for (int64_t b = 0; b < blocks_; ++b) {
+      float* const to = LineAt(b, slot);
+      std::fill(to, to + inside * position_floats_, 0.0f);
+      std::fill(to + end * position_floats_, to + slots_.span * position_floats_, 0.0f);
+    }
     if (inside == end) return;
-    const Lanes lanes = LanesOf(b);
-    const int64_t groups = CeilDiv(lanes.count, c_.o), channels = groups * c_.channels;
-    TensorLine<const T> line{
+    const TensorLine<const T> line{
         static_cast<const T*>(work_.g) + c_.g.first + image * c_.g.image +
-            lanes.first / c_.o * c_.channels * c_.g.channel + depth * c_.g.at[0] +
+            o_first_ / c_.o * c_.channels * c_.g.channel + depth * c_.g.at[0] +
             height * c_.g.at[1] + (position + inside) * c_.g.at[2],
         c_.g.at[2], c_.g.channel};
-    to += inside * position_floats_;
-    if (c_.o == 1 && c_.channels == 1) {
-      return LoadLine(line, end - inside, channels, to, kBlockLanes);
+    if (is_plain()) {
+      return LoadBlocks(line, end - inside, o_count_,
+                        Lines(LineAt(0, slot) + inside * kBlockLanes));
     }
+    for (int64_t b = 0; b < blocks_; ++b) {
+      SpreadLine(b, line, end - inside, LineAt(b, slot) + inside * position_floats_);
+    }
+  }
+
+  // The channels of the groups of a block, for each o of a group.
+  void SpreadLine(int64_t b, TensorLine<const T> line, int64_t positions, float* to) const {
     constexpr int64_t kFloats = 2048;
-    float plain[kFloats];
-    const int64_t most = std::max<int64_t>(1, kFloats / channels);
-    for (int64_t i = inside; i < end; i += most) {
-      const int64_t count = std::min(most, end - i);
-      LoadLine(line, count, channels, plain, channels);
-      SpreadChannels(plain, channels, count, c_.channels, c_.o, lanes.count, to);
+    float channels_of[kFloats];
+    const int64_t lanes = LanesOf(b), channels = lanes / c_.o * c_.channels;
+    line.first += b * (t_.used / c_.o) * c_.channels * line.channel_step;
+    const int64_t most = kFloats / channels;
+    for (int64_t i = 0; i < positions; i += most) {
+      const int64_t count = std::min(most, positions - i);
+      LoadLine(line, count, channels, channels_of, channels);
+      SpreadChannels(channels_of, channels, count, c_.channels, c_.o, lanes, to);
       line.first += count * line.step;
       to += count * position_floats_;
     }
   }
 
-  // The line of g that the lines of taps (d, h) read at line (depth, height) of v; null: outside,
-  // and of no effect if the other factors are finite.
-  const float* LineOf(int64_t b, int64_t image, int64_t depth, int64_t height, int64_t d, int64_t h,
-                      int64_t column_part, int64_t column) {
+  // The slots of the lines of g that each line of taps reads at line (depth, height) of v; -1:
+  // outside, and of no effect if the other factors are finite.
+  void FindLines(int64_t image, int64_t line, int64_t column_part, int64_t column) {
     const GatherAxis &axis0 = c_.axes[0], &axis1 = c_.axes[1];
-    const int64_t at0 = axis0.first + depth * axis0.pixel_step + d * axis0.tap_step;
-    const int64_t at1 = axis1.first + height * axis1.pixel_step + h * axis1.tap_step;
-    if (at0 < 0 || at0 >= axis0.limit || at1 < 0 || at1 >= axis1.limit) return nullptr;
-    const int64_t slot = (slots_.keeps_planes ? at0 % slots_.depth : d) * slots_.height +
-                         (slots_.keeps_lines ? at1 % slots_.height : h);
-    const int64_t tag =
-        ((image * axis0.limit + at0) * axis1.limit + at1) * t_.column_parts + column_part;
-    float* const line = LineAt(b, slot);
-    if (Tags(b)[slot] != tag) {
-      Tags(b)[slot] = tag;
-      PackLine(b, image, at0, at1, last_.first + column * last_.pixel_step + reach_, line);
+    const int64_t depth = line / axis1.pixels, height = line % axis1.pixels;
+    int32_t* found = found_;
+    for (int64_t d = 0; d < axis0.taps; ++d) {
+      const int64_t at0 = axis0.first + depth * axis0.pixel_step + d * axis0.tap_step;
+      for (int64_t h = 0; h < axis1.taps; ++h, ++found) {
+        const int64_t at1 = axis1.first + height * axis1.pixel_step + h * axis1.tap_step;
+        *found = -1;
+        if (at0 < 0 || at0 >= axis0.limit || at1 < 0 || at1 >= axis1.limit) continue;
+        const int64_t slot =
+            (slots_.keeps_planes ? at0 & (slots_.depth - 1) : d) * slots_.height +
+            (slots_.keeps_lines ? at1 & (slots_.height - 1) : h);
+        const int64_t tag =
+            ((image * axis0.limit + at0) * axis1.limit + at1) * t_.column_parts + column_part;
+        *found = static_cast<int32_t>(slot);
+        if (tags_[slot] == tag) continue;
+        tags_[slot] = tag;
+        PackLine(image, at0, at1, last_.first + column * last_.pixel_step + reach_, slot);
+      }
     }
-    return line;
   }
 
-  // Runs of a chunk, of the line that starts at `first` with the taps `tap` and on.
-  void AddRuns(const float* first, int64_t b, int64_t tap, const Chunk& chunk) {
+  // Runs of a chunk. The first position of a line is where the last tap of a dgrad reads.
+  int64_t CollectRuns(int64_t b, bool whole_lines, const Chunk& chunk, TermRun* runs) const {
+    const int64_t lines = c_.axes[0].taps * c_.axes[1].taps, taps = last_.taps;
     const int64_t tap_step = last_.tap_step * position_floats_;
     const float* const w = Weights(b);
-    first -= reach_ * position_floats_;
-    if (whole_lines_) {
-      runs_[run_count_++] = {first, w + tap * c_.channels * kBlockLanes};
-      return;
-    }
-    for (int64_t t = 0; t < last_.taps; ++t) {
-      if (tap + t < chunk.inner.begin || tap + t >= chunk.inner.end) continue;
-      const int64_t channel = chunk.outer.begin;
-      runs_[run_count_++] = {first + t * tap_step + channel * kBlockLanes,
-                             w + ((tap + t) * c_.channels + channel) * kBlockLanes};
-    }
-  }
-
-  void CollectRuns(int64_t b, int64_t depth, int64_t height, const Chunk& chunk) {
-    run_count_ = 0;
-    int64_t tap = 0;
-    for (int64_t d = 0; d < c_.axes[0].taps; ++d) {
-      for (int64_t h = 0; h < c_.axes[1].taps; ++h, tap += last_.taps) {
-        if (tap + last_.taps <= chunk.inner.begin || tap >= chunk.inner.end) continue;
-        const float* line =
-            LineOf(b, task_.image, depth, height, d, h, 0, task_.columns.begin);
-        if (line == nullptr && !finite_) line = zero_line_;
-        if (line != nullptr) AddRuns(line, b, tap, chunk);
+    int64_t count = 0;
+    for (int64_t i = 0, tap = 0; i < lines; ++i, tap += taps) {
+      if (found_[i] < 0 && finite_) continue;
+      const float* const first =
+          (found_[i] < 0 ? zero_line_ : LineAt(b, found_[i])) - reach_ * position_floats_;
+      if (whole_lines) {
+        runs[count++] = {first, w + tap * position_floats_};
+        continue;
+      }
+      const int64_t channel = chunk.outer.begin * kBlockLanes;
+      const Range inside{std::max(tap, chunk.inner.begin), std::min(tap + taps, chunk.inner.end)};
+      for (int64_t t = inside.begin; t < inside.end; ++t) {
+        runs[count++] = {first + (t - tap) * tap_step + channel, w + t * position_floats_ + channel};
       }
     }
+    return count;
   }
 
-  void SumTapsOfLine(int64_t b, int64_t line) {
+  void SumTapsOfLine(int64_t line) {
     const int64_t depth = line / c_.axes[1].pixels, height = line % c_.axes[1].pixels;
-    const Lanes lanes = LanesOf(b);
-    TensorLine<U> out{static_cast<U*>(work_.out) + c_.v.first + task_.image * c_.v.image +
-                          depth * c_.v.at[0] + height * c_.v.at[1] +
-                          task_.columns.begin * c_.v.at[2] + lanes.first * c_.v.o,
-                      c_.v.at[2], c_.v.o};
+    const TensorLine<U> out{static_cast<U*>(work_.out) + c_.v.first + task_.image * c_.v.image +
+                                depth * c_.v.at[0] + height * c_.v.at[1] +
+                                task_.columns.begin * c_.v.at[2] + o_first_ * c_.v.o,
+                            c_.v.at[2], c_.v.o};
+    // Blocks that are not full are each other's neighbours in no tensor.
+    const bool full = t_.used == kBlockLanes;
+    const auto for_blocks = [&](const auto& visit) {
+      if (full) return visit(out, o_count_, int64_t{0});
+      for (int64_t b = 0; b < blocks_; ++b) {
+        const TensorLine<U> own{out.first + b * t_.used * c_.v.o, out.step, out.channel_step};
+        visit(own, LanesOf(b), b);
+      }
+    };
+    FindLines(task_.image, line, 0, task_.columns.begin);
     const bool scales = work_.beta != 0;
-    if (scales) LoadScaledLine(out, columns_, lanes.count, work_.beta, line_);
+    if (scales) {
+      for_blocks([&](const TensorLine<U>& to, int64_t lanes, int64_t b) {
+        LoadScaledBlocks(to, columns_, lanes, work_.beta, Lines(Line(b)));
+      });
+    }
+    for (int64_t b = 0; b < blocks_; ++b) SumTapsOfBlock(b, scales);
+    for_blocks([&](const TensorLine<U>& to, int64_t lanes, int64_t b) {
+      StoreBlocks(to, columns_, lanes, Lines(Line(b)), Lines(Bias(b)));
+    });
+  }
+
+  void SumTapsOfBlock(int64_t b, bool scales) const {
     const int64_t chunks = chunks_.count(), tap_step = last_.tap_step * position_floats_;
-    if (chunks == 0 && !scales) std::fill(line_, line_ + columns_ * kBlockLanes, 0.0f);
+    float* const c = Line(b);
+    if (chunks == 0 && !scales) std::fill(c, c + columns_ * kBlockLanes, 0.0f);
+    TermRun runs[Chunks::kLongest];
     for (int64_t i = 0; i < chunks; ++i) {
       const Chunk chunk = ChunkAt(chunks_, i);
-      whole_lines_ = chunk.terms() == terms_ &&
-                     (c_.channels == 1 || last_.taps == 1 || tap_step == position_floats_);
-      CollectRuns(b, depth, height, chunk);
-      const RunSteps steps{
-          whole_lines_ ? last_.taps * c_.channels : chunk.outer.size(),
-          whole_lines_ && c_.channels == 1 ? tap_step : kBlockLanes,
-          last_.pixel_step * position_floats_};
-      const bool add = scales || i > 0;
-      for (int64_t l = 0; l < lanes.count; l += 2 * kLanes) {
-        for (int64_t r = 0; r < run_count_; ++r) {
-          moved_[r] = {runs_[r].g + l, runs_[r].w + l};
+      const bool whole_lines =
+          chunk.terms() == terms_ &&
+          (c_.channels == 1 || last_.taps == 1 || tap_step == position_floats_);
+      TermRuns all{runs, CollectRuns(b, whole_lines, chunk, runs),
+                   whole_lines ? last_.taps * c_.channels : chunk.outer.size(),
+                   whole_lines && c_.channels == 1 ? tap_step : kBlockLanes,
+                   last_.pixel_step * position_floats_};
+      for (int64_t l = 0; l < LanesOf(b); l += 2 * kLanes) {
+        const int vectors = LanesOf(b) - l > kLanes ? 2 : 1;
+        sums_.sum_taps(all, vectors, columns_, scales || i > 0, c + l);
+        for (int64_t r = 0; r < all.count; ++r) {
+          runs[r].g += 2 * kLanes - columns_ * all.pixel;
+          runs[r].w += 2 * kLanes;
         }
-        lanes.count - l > kLanes ? SumLine<2>(moved_, run_count_, steps, columns_, add, line_ + l)
-                                 : SumLine<1>(moved_, run_count_, steps, columns_, add, line_ + l);
       }
-    }
-    float bias[kBlockLanes] = {};
-    if (work_.bias != nullptr) LoadBias(lanes, bias);
-    StoreLine(out, columns_, lanes.count, line_, bias);
-  }
-
-  void LoadBias(const Lanes& lanes, float* bias) const {
-    for (int64_t l = 0; l < lanes.count; ++l) {
-      bias[l] = Widen(LoadAt<T>(work_.bias, (lanes.first + l) * work_.bias_stride)) + 0.0f;
     }
   }
 
   // Pixels of a chunk, line by line, cut where parts of columns are.
   void SumChunk(const Chunk& chunk) {
-    const int64_t part = ColumnsOfPart();
     for (int64_t image = chunk.outer.begin; image < chunk.outer.end; ++image) {
       for (int64_t pixel = chunk.inner.begin; pixel < chunk.inner.end;) {
         const int64_t line = pixel / last_.pixels, column = pixel % last_.pixels;
-        const int64_t end = std::min((column / part + 1) * part, last_.pixels);
+        const int64_t end = std::min((column / columns_ + 1) * columns_, last_.pixels);
         const int64_t count = std::min(end - column, chunk.inner.end - pixel);
-        for (int64_t b = 0; b < task_.blocks.size(); ++b) SumRun(b, image, line, column, count);
+        SumPixelsOfLine(image, line, column, count);
         pixel += count;
       }
     }
   }
 
-  void SumRun(int64_t b, int64_t image, int64_t line, int64_t column, int64_t pixels) {
+  void SumPixelsOfLine(int64_t image, int64_t line, int64_t column, int64_t pixels) {
     const int64_t depth = line / c_.axes[1].pixels, height = line % c_.axes[1].pixels;
-    const int64_t part = column / columns_, at = column % columns_;
-    const Lanes lanes = LanesOf(b);
     const TensorLine<const T> v{static_cast<const T*>(work_.other) + c_.v.first +
                                     image * c_.v.image + depth * c_.v.at[0] +
-                                    height * c_.v.at[1] + column * c_.v.at[2] +
-                                    lanes.first * c_.v.o,
+                                    height * c_.v.at[1] + column * c_.v.at[2] + o_first_ * c_.v.o,
                                 c_.v.at[2], c_.v.o};
-    if (lanes.count < kBlockLanes) std::fill(line_, line_ + pixels * kBlockLanes, 0.0f);
-    LoadLine(v, pixels, lanes.count, line_, kBlockLanes);
-    if (work_.bias_out != nullptr) AddToBias(pixels, Chain(b) + terms_ * kBlockLanes);
+    if (t_.used == kBlockLanes) {
+      LoadBlocks(v, pixels, o_count_, Lines(Line(0)));
+    } else {
+      for (int64_t b = 0; b < blocks_; ++b) {
+        LoadLine(TensorLine<const T>{v.first + b * t_.used * c_.v.o, v.step, v.channel_step},
+                 pixels, LanesOf(b), Line(b), kBlockLanes);
+      }
+    }
+    FindLines(image, line, column / columns_, column / columns_ * columns_);
+    const int64_t first = column % columns_ * last_.pixel_step - reach_;
+    for (int64_t b = 0; b < blocks_; ++b) {
+      if (work_.bias_out != nullptr) AddToBias(b, pixels);
+      SumPixelsOfBlock(b, first * position_floats_, pixels);
+    }
+  }
+
+  // From `first` on in each line of g.
+  void SumPixelsOfBlock(int64_t b, int64_t first, int64_t pixels) const {
     const int64_t tap_step = last_.tap_step * position_floats_;
-    const int64_t pixel_step = last_.pixel_step * position_floats_;
     // Terms of a line of taps that are as far from each other as their neighbours.
-    const bool even = c_.channels == 1 || tap_step == position_floats_;
-    const int64_t runs = even ? 1 : last_.taps, terms = last_.taps * c_.channels / runs;
-    const int64_t step = c_.channels == 1 ? tap_step : kBlockLanes;
-    float* sums = Chain(b);
+    const bool even = c_.channels == 1 || last_.taps == 1 || tap_step == position_floats_;
+    const int64_t parts = even ? 1 : last_.taps;
+    PixelRun run{.g = {},
+                 .sums = {},
+                 .v = Line(b),
+                 .pixels = pixels,
+                 .terms = last_.taps * c_.channels / parts,
+                 .term = c_.channels == 1 ? tap_step : kBlockLanes,
+                 .pixel = last_.pixel_step * position_floats_};
+    const int together = sums_.lines_together(run.terms);
+    const int64_t lines = c_.axes[0].taps * c_.axes[1].taps;
     int finite = -1;  // not known
-    for (int64_t d = 0; d < c_.axes[0].taps; ++d) {
-      for (int64_t h = 0; h < c_.axes[1].taps; ++h, sums += last_.taps * position_floats_) {
-        const float* g = LineOf(b, image, depth, height, d, h, part, part * columns_);
-        if (g == nullptr) {
-          if (finite < 0) finite = AllFinite(line_, pixels * kBlockLanes);
-          if (finite) continue;
-          g = zero_line_;
+    int count = 0;
+    for (int64_t i = 0; i < lines; ++i) {
+      const float* g = found_[i] < 0 ? zero_line_ : LineAt(b, found_[i]);
+      if (found_[i] < 0) {
+        if (finite < 0) finite = AllFinite(Line(b), pixels * kBlockLanes);
+        if (finite == 1) g = nullptr;
+      }
+      if (g != nullptr) {
+        run.g[count] = g + first;
+        run.sums[count++] = Chain(b) + i * last_.taps * position_floats_;
+      }
+      if (count == 0 || (count < together && i + 1 < lines)) continue;
+      SumPixelsOfParts(b, run, count, parts, tap_step);
+      count = 0;
+    }
+  }
+
+  void SumPixelsOfParts(int64_t b, PixelRun run, int count, int64_t parts, int64_t tap_step) const {
+    for (int64_t part = 0; part < parts; ++part) {
+      for (int64_t l = 0; l < LanesOf(b); l += 2 * kLanes) {
+        PixelRun own = run;
+        own.v += l;
+        for (int i = 0; i < count; ++i) {
+          own.g[i] += part * tap_step + l;
+          own.sums[i] += part * position_floats_ + l;
         }
-        g += at * pixel_step - reach_ * position_floats_;
-        for (int64_t l = 0; l < lanes.count; l += 2 * kLanes) {
-          for (int64_t r = 0; r < runs; ++r) {
-            float* const to = sums + r * position_floats_ + l;
-            const float* const from = g + r * tap_step + l;
-            lanes.count - l > kLanes
-                ? SumTerms<2>(from, line_ + l, pixels, terms, step, pixel_step, to)
-                : SumTerms<1>(from, line_ + l, pixels, terms, step, pixel_step, to);
-          }
-        }
+        sums_.sum_pixels(own, LanesOf(b) - l > kLanes ? 2 : 1, count);
       }
     }
   }
 
   // A chain of multiply-adds with one.
-  void AddToBias(int64_t pixels, float* sums) const {
+  void AddToBias(int64_t b, int64_t pixels) const {
     const D d;
     constexpr int kVectors = kBlockLanes / kLanes;
+    float* const sums = Bias(b);
+    const float* line = Line(b);
     V sum[kVectors];
     for (int v = 0; v < kVectors; ++v) sum[v] = hn::LoadU(d, sums + v * kLanes);
-    for (int64_t p = 0; p < pixels; ++p) {
-      for (int v = 0; v < kVectors; ++v) {
-        sum[v] = hn::Add(sum[v], hn::LoadU(d, line_ + p * kBlockLanes + v * kLanes));
-      }
+    for (int64_t p = 0; p < pixels; ++p, line += kBlockLanes) {
+      for (int v = 0; v < kVectors; ++v) sum[v] = hn::Add(sum[v], hn::LoadU(d, line + v * kLanes));
     }
     for (int v = 0; v < kVectors; ++v) hn::StoreU(sum[v], d, sums + v * kLanes);
   }
 
-  void AddSums(const float* from, bool add, float* to) const {
-    for (int64_t i = 0; i < SumFloats(); ++i) to[i] = add ? to[i] + from[i] : from[i];
+  void AddSums(const float* from, float* to) const {
+    for (int64_t i = 0; i < SumFloats(); ++i) to[i] += from[i];
   }
+  void CopySums(const float* from, float* to) const { std::copy(from, from + SumFloats(), to); }
 
-  // sums = beta * out; a chain goes on from its very bits.
-  void LoadSums(int64_t b, float* sums) const {
-    std::fill(sums, sums + SumFloats(), 0.0f);
-    if (chunks_.chained) std::fill(Chain(b), Chain(b) + SumFloats(), 0.0f);
-    if (work_.beta == 0) return;
-    const float zero = chunks_.chained ? -0.0f : 0.0f;
-    float* const to = chunks_.chained ? Chain(b) : sums;
-    const U* const w = static_cast<const U*>(work_.out);
-    const auto scale = [&](const U* from, int64_t offset) {
-      return work_.beta * Widen(LoadAt<U>(from, offset)) + zero;
-    };
-    ForEachWeight(b, [&](int64_t at, int64_t offset) { to[at] = scale(w, offset); });
-    if (work_.bias_out == nullptr) return;
-    const Lanes lanes = LanesOf(b);
-    for (int64_t l = 0; l < lanes.count; ++l) {
-      to[terms_ * kBlockLanes + l] = scale(static_cast<const U*>(work_.bias_out),
-                                           (lanes.first + l) * work_.bias_stride);
+  // visit(place in the sums of block b, offset in bias_out)
+  template <class Visit>
+  void ForEachBias(int64_t b, const Visit& visit) const {
+    for (int64_t l = 0; l < LanesOf(b) && work_.bias_out != nullptr; ++l) {
+      visit(terms_ * kBlockLanes + l, (o_first_ + b * t_.used + l) * work_.bias_stride);
     }
   }
 
-  void StoreSums(int64_t b, const float* sums) const {
-    U* const w = static_cast<U*>(work_.out);
-    ForEachWeight(b, [&](int64_t at, int64_t offset) {
-      StoreAt(w, offset, NarrowSum(sums[at], U()));
-    });
-    if (work_.bias_out == nullptr) return;
-    const Lanes lanes = LanesOf(b);
-    for (int64_t l = 0; l < lanes.count; ++l) {
-      StoreAt(static_cast<U*>(work_.bias_out), (lanes.first + l) * work_.bias_stride,
-              NarrowSum(sums[terms_ * kBlockLanes + l], U()));
+  // beta * out; a chain goes on from its very bits.
+  void LoadSums() const {
+    const float zero = chunks_.chained ? -0.0f : 0.0f;
+    const auto scaled = [&](const void* from, int64_t offset) {
+      return work_.beta * Widen(LoadAt<U>(from, offset)) + zero;
+    };
+    for (int64_t b = 0; b < blocks_; ++b) {
+      float* const to = chunks_.chained ? Chain(b) : Sums(b);
+      std::fill(to, to + SumFloats(), 0.0f);
+      if (work_.beta == 0) continue;
+      ForEachWeight(b, [&](int64_t at, int64_t offset) { to[at] = scaled(work_.out, offset); });
+      ForEachBias(b, [&](int64_t at, int64_t offset) { to[at] = scaled(work_.bias_out, offset); });
+    }
+  }
+
+  void StoreSums() const {
+    for (int64_t b = 0; b < blocks_; ++b) {
+      const float* const sums = chunks_.chained ? Chain(b) : Sums(b);
+      ForEachWeight(b, [&](int64_t at, int64_t offset) {
+        StoreAt(work_.out, offset, NarrowSum(sums[at], U()));
+      });
+      ForEachBias(b, [&](int64_t at, int64_t offset) {
+        StoreAt(work_.bias_out, offset, NarrowSum(sums[at], U()));
+      });
     }
   }
 
@@ -378,18 +419,22 @@ class DirectLines {
   const Contraction& c_;
   const DirectTiling& t_;
   const DirectTask& task_;
+  const DirectSums& sums_;
   const Chunks chunks_;
   const GatherAxis& last_;
   const int64_t columns_;
-  const LineSlots slots_;
+  const DirectMemory memory_;
+  const LineSlots& slots_;
+  const int64_t blocks_;
+  const int64_t o_first_, o_count_;  // of all groups
   const int64_t position_floats_;
   const int64_t reach_;  // of the taps of a line, before its first position
   const int64_t terms_;
-  int64_t block_floats_ = 0;
-  float *zero_line_ = nullptr, *line_ = nullptr, *blocks_ = nullptr;
-  bool finite_ = true, whole_lines_ = true;
-  int64_t run_count_ = 0;
-  TermRun runs_[Chunks::kLongest], moved_[Chunks::kLongest];
+  float* const zero_line_;
+  int64_t* const tags_;
+  float* const first_block_;
+  bool finite_ = true;
+  int32_t found_[DirectTiling::kMostLines];
 };
 
 template <class T, class U>

@@ -1,6 +1,7 @@
 #include "cpu/direct.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstdlib>
 #include <utility>
 
@@ -20,6 +21,10 @@ int64_t SpanOf(const GatherAxis& axis, int64_t pixels) {
   return (pixels - 1) * axis.pixel_step + std::abs((std::max<int64_t>(axis.taps, 1) - 1) * axis.tap_step) + 1;
 }
 
+int64_t PowerOfTwo(int64_t least) {
+  return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(1, least))));
+}
+
 // A last axis of one position, as in [N, C, T, 1], makes way: lines go along it.
 Problem WithLines(Problem p) {
   for (int turns = 0; turns + 1 < kAxes && p.axes[kAxes - 1] == Axis{}; ++turns) {
@@ -29,17 +34,12 @@ Problem WithLines(Problem p) {
   return p;
 }
 
-int64_t TaskFloats(const Contraction& c, const DirectTiling& t, int64_t lines) {
-  const int64_t columns = CeilDiv(c.axes[kAxes - 1].pixels, t.column_parts);
-  const int64_t line = SlotsOf(c, t, columns).line_floats;
-  return line + columns * t.lanes + t.blocks_each * (lines + FloatsBesideLines(c, t));
+int64_t ColumnsOf(const Contraction& c, const DirectTiling& t) {
+  return CeilDiv(c.axes[kAxes - 1].pixels, t.column_parts);
 }
 
-// With the smallest memory.
-int64_t LeastFloats(const Contraction& c, DirectTiling t) {
-  t.line_floats = 0;
-  const int64_t columns = CeilDiv(c.axes[kAxes - 1].pixels, t.column_parts);
-  return TaskFloats(c, t, SlotsOf(c, t, columns).floats());
+int64_t TaskFloats(const Contraction& c, const DirectTiling& t) {
+  return MemoryOf(c, t, ColumnsOf(c, t)).floats(t.blocks_each);
 }
 
 // Columns of a line that one block has in `floats`; 0: not even eight.
@@ -47,7 +47,7 @@ bool CutColumns(const Contraction& c, int64_t floats, DirectTiling& t) {
   const int64_t pixels = std::max<int64_t>(1, c.axes[kAxes - 1].pixels);
   for (int64_t columns = pixels;; columns = CeilDiv(columns, 2)) {
     t.column_parts = CeilDiv(pixels, columns);
-    if (LeastFloats(c, t) <= floats) return true;
+    if (TaskFloats(c, t) <= floats) return true;
     if (columns <= 8) return false;
   }
 }
@@ -71,10 +71,6 @@ void CutLines(const Contraction& c, int threads, int64_t others, DirectTiling& t
   t.bands = std::clamp<int64_t>(wanted, 1, std::max<int64_t>(1, lines / least));
 }
 
-double WorkOf(const Problem& p) { return CountMultiplyAdds(p) + CountBytes(p); }
-
-}  // namespace
-
 LineSlots SlotsOf(const Contraction& c, const DirectTiling& t, int64_t columns) {
   const GatherAxis &depth = c.axes[0], &height = c.axes[1];
   LineSlots s;
@@ -86,11 +82,10 @@ LineSlots SlotsOf(const Contraction& c, const DirectTiling& t, int64_t columns) 
     // By division: spans of far taps may be more than can be multiplied.
     return planes <= t.line_floats / 8 / std::max<int64_t>(1, lines) && s.floats() <= t.line_floats;
   };
-  const int64_t lines = std::min(SpanOf(height, 1), height.limit);
-  const int64_t planes = std::min(SpanOf(depth, 1), depth.limit);
-  s.keeps_lines = true;
-  s.keeps_planes = true;
-  if (depth.taps > 1 && depth.pixels > 1 && fits(planes, height.limit)) return s;
+  const int64_t lines = PowerOfTwo(std::min(SpanOf(height, 1), height.limit));
+  const int64_t planes = PowerOfTwo(std::min(SpanOf(depth, 1), depth.limit));
+  s.keeps_lines = s.keeps_planes = true;
+  if (depth.taps > 1 && depth.pixels > 1 && fits(planes, PowerOfTwo(height.limit))) return s;
   s.keeps_planes = false;
   if (fits(depth.taps, lines)) return s;
   s.keeps_lines = false;
@@ -99,9 +94,17 @@ LineSlots SlotsOf(const Contraction& c, const DirectTiling& t, int64_t columns) 
   return s;
 }
 
-int64_t FloatsBesideLines(const Contraction& c, const DirectTiling& t) {
+double WorkOf(const Problem& p) { return CountMultiplyAdds(p) + CountBytes(p); }
+
+}  // namespace
+
+DirectMemory MemoryOf(const Contraction& c, const DirectTiling& t, int64_t columns) {
+  DirectMemory m;
+  m.slots = SlotsOf(c, t, columns);
+  m.tag_floats = CeilDiv(m.slots.count(), 8) * 16;
   const int64_t terms = c.taps() * c.channels;
-  return (c.sum_pixels ? 2 * (terms + 1) : terms) * t.lanes;
+  m.block_floats = m.slots.floats() + (columns + (c.sum_pixels ? 2 : 1) * (terms + 1)) * t.lanes;
+  return m;
 }
 
 std::string DirectRefusal(const Problem& problem) {
@@ -109,6 +112,7 @@ std::string DirectRefusal(const Problem& problem) {
   if (!HasSmallGroups(problem)) return "groups have more than 8 channels";
   const Problem p = WithLines(problem);
   const Contraction c = MakeLargestPlainContraction(p);
+  if (c.axes[0].taps * c.axes[1].taps > DirectTiling::kMostLines) return "it has too many lines of taps";
   if (StackTiling(c, p, PickedVectorUnit(p.type).lanes).column_parts == 0) {
     return "its lines and taps do not fit into the memory of a task";
   }
@@ -136,13 +140,9 @@ DirectTiling DirectTilingOf(const Problem& problem, int threads, int64_t limit) 
   const int64_t block_floats = unit.l2_bytes / 8 / int64_t{sizeof(float)};
   CutColumns(c, block_floats, t);
   t.line_floats = block_floats;
-  {
-    const int64_t columns = CeilDiv(std::max<int64_t>(1, c.axes[2].pixels), t.column_parts);
-    t.line_floats = std::max(SlotsOf(c, t, columns).floats(), LeastFloats(c, t));
-  }
   const bool channels_inside = c.g.channel == 1 || c.v.o == 1;
   if (channels_inside) {  // the same lines of several blocks are next to each other in memory
-    const int64_t one = TaskFloats(c, t, t.line_floats);
+    const int64_t one = TaskFloats(c, t);
     const int64_t most = std::max<int64_t>(1, unit.l2_bytes / 2 / int64_t{sizeof(float)} / one);
     t.blocks_each = std::min(t.blocks, most);
   }
@@ -159,7 +159,7 @@ DirectTiling DirectTilingOf(const Problem& problem, int threads, int64_t limit) 
     }
   }
   t.block_tasks = CeilDiv(t.blocks, t.blocks_each);
-  t.task_floats = CeilDiv(TaskFloats(c, t, t.line_floats), 16) * 16;
+  t.task_floats = CeilDiv(TaskFloats(c, t), 16) * 16;
   cut(t);
   if (limit < 0 || t.workspace_bytes() <= limit) return t;
   t = stack;

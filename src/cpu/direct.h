@@ -27,6 +27,7 @@ constexpr int64_t LanesOfBlock(int vector_lanes) {
 // summed) and a part of its lines and columns.
 struct DirectTiling {
   static constexpr int64_t kStackFloats = 20 << 10;
+  static constexpr int64_t kMostLines = Chunks::kLongest;  // of taps
 
   int64_t lanes = 16;       // of a block of o
   int64_t used = 16;        // of them: whole groups
@@ -36,7 +37,7 @@ struct DirectTiling {
   int64_t bands = 1;         // of lines
   int64_t column_parts = 1;  // of a line
   int64_t chunk_parts = 1;   // of chunks that are summed side by side
-  int64_t line_floats = 0;   // that the lines of a block may take
+  int64_t line_floats = 0;   // that the lines of a block may take, to be kept
   int64_t task_floats = 0;   // memory of a task
   int64_t slots = 1;         // tasks at a time
   bool on_stack = false;     // their memory
@@ -48,17 +49,29 @@ struct DirectTiling {
   }
 };
 
-// How the lines that one block of o needs lie in memory.
+// The lines of g that are in memory, of a block of o.
 struct LineSlots {
-  int64_t span = 1;          // positions of a line
+  int64_t span = 1;  // positions of a line
   int64_t line_floats = 0;
   bool keeps_planes = false;  // lines of several depths stay for the next depth
   bool keeps_lines = false;   // lines stay for the next line of v
+  // Of those that are kept, powers of two: a line's slot is its low bits.
   int64_t depth = 1, height = 1;
 
   int64_t count() const { return depth * height; }
-  // And which line each of them has.
-  int64_t floats() const { return count() * line_floats + CeilDiv(count(), 8) * 16; }
+  int64_t floats() const { return count() * line_floats; }
+};
+
+// The memory of a task: a line of zeros, which line each slot has, and for each block of o its
+// lines of g, a line of v, and its weights and bias, or two of its sums.
+struct DirectMemory {
+  LineSlots slots;
+  int64_t tag_floats = 0;
+  int64_t block_floats = 0;
+
+  int64_t floats(int64_t blocks) const {
+    return slots.line_floats + tag_floats + blocks * block_floats;
+  }
 };
 
 struct DirectWork {
@@ -86,9 +99,7 @@ struct DirectTask {
   bool adds_slabs = false;
 };
 
-LineSlots SlotsOf(const Contraction& c, const DirectTiling& t, int64_t columns);
-// Of the weights of a block, or of its sums.
-int64_t FloatsBesideLines(const Contraction& c, const DirectTiling& t);
+DirectMemory MemoryOf(const Contraction& c, const DirectTiling& t, int64_t columns);
 
 using RunDirectFunction = void (*)(const DirectWork& work, const DirectTask& task, float* memory);
 void RunDirectF32(const DirectWork& work, const DirectTask& task, float* memory);
