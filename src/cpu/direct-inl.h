@@ -33,12 +33,15 @@ class DirectLines {
         columns_(c_.sum_pixels ? CeilDiv(last_.pixels, t_.column_parts) : task.columns.size()),
         memory_(MemoryOf(c_, t_, columns_)),
         slots_(memory_.slots),
+        terms_(c_.taps() * c_.channels),
         blocks_(task.blocks.size()),
         o_first_(task.blocks.begin * t_.used),
         o_count_(std::min(task.blocks.end * t_.used, work.groups * c_.o) - o_first_),
-        position_floats_(c_.channels * kBlockLanes),
+        position_floats_(c_.channels * kLanes),
+        g_plane_(slots_.span * position_floats_),
+        v_plane_(columns_ * kLanes),
+        w_plane_((terms_ + 1) * kLanes),
         reach_(std::min<int64_t>(0, (last_.taps - 1) * last_.tap_step)),
-        terms_(c_.taps() * c_.channels),
         zero_line_(memory),
         tags_(reinterpret_cast<int64_t*>(memory + slots_.line_floats)),
         first_block_(memory + slots_.line_floats + memory_.tag_floats) {
@@ -85,14 +88,20 @@ class DirectLines {
   float* LineAt(int64_t b, int64_t slot) const { return Block(b) + slot * slots_.line_floats; }
   float* Line(int64_t b) const { return LineAt(b, slots_.count()); }
   float* Weights(int64_t b) const { return Line(b) + columns_ * kBlockLanes; }
-  float* Bias(int64_t b) const { return Weights(b) + terms_ * kBlockLanes; }
+  float* Bias(int64_t b) const { return Weights(b) + terms_ * kLanes; }  // as one more term
   int64_t SumFloats() const { return (terms_ + 1) * kBlockLanes; }  // those of the bias, too
   float* Chain(int64_t b) const { return Weights(b); }
   float* Sums(int64_t b) const { return Chain(b) + SumFloats(); }
   float* Slab(int64_t chunk, int64_t b) const {
     return work_.slabs + (chunk * t_.blocks + task_.blocks.begin + b) * SumFloats();
   }
-  BlockLines Lines(float* first) const { return {first, memory_.block_floats}; }
+  BlockLines Blocks(float* first, int64_t plane) const {
+    return {first, memory_.block_floats, plane};
+  }
+  // In a block's weights or sums.
+  int64_t PlaceOf(int64_t lane, int64_t term) const {
+    return lane / kLanes * w_plane_ + term * kLanes + lane % kLanes;
+  }
 
   // Of a block, those that exist.
   int64_t LanesOf(int64_t b) const { return std::min(t_.used, o_count_ - b * t_.used); }
@@ -110,12 +119,12 @@ class DirectLines {
   void ForEachWeight(int64_t b, const Visit& visit) const {
     for (int64_t l = 0; l < LanesOf(b); ++l) {
       const int64_t first = WeightOffset(o_first_ + b * t_.used + l, 0, 0);
-      int64_t at = l;
+      int64_t at = PlaceOf(l, 0);
       for (int64_t t0 = 0; t0 < c_.axes[0].taps; ++t0) {
         for (int64_t t1 = 0; t1 < c_.axes[1].taps; ++t1) {
           int64_t offset = first + t0 * c_.w.at[0] + t1 * c_.w.at[1];
           for (int64_t t2 = 0; t2 < c_.axes[2].taps; ++t2, offset += c_.w.at[2]) {
-            for (int64_t ci = 0; ci < c_.channels; ++ci, at += kBlockLanes) {
+            for (int64_t ci = 0; ci < c_.channels; ++ci, at += kLanes) {
               visit(at, offset + ci * c_.w.channel);
             }
           }
@@ -126,15 +135,13 @@ class DirectLines {
 
   void PackWeights(int64_t b) {
     float* const to = Weights(b);
+    std::fill(to, to + SumFloats(), 0.0f);
     const T* const w = static_cast<const T*>(work_.other);
     ForEachWeight(b, [&](int64_t at, int64_t offset) { to[at] = Widen(LoadAt<T>(w, offset)); });
-    finite_ = finite_ && AllFinite(to, terms_ * kBlockLanes);
-    float* const bias = Bias(b);
-    std::fill(bias, bias + kBlockLanes, 0.0f);
-    if (work_.bias == nullptr) return;
-    for (int64_t l = 0; l < LanesOf(b); ++l) {
+    finite_ = finite_ && AllFinite(to, SumFloats());
+    for (int64_t l = 0; l < LanesOf(b) && work_.bias != nullptr; ++l) {
       const int64_t o = o_first_ + b * t_.used + l;
-      bias[l] = Widen(LoadAt<T>(work_.bias, o * work_.bias_stride)) + 0.0f;
+      to[PlaceOf(l, terms_)] = Widen(LoadAt<T>(work_.bias, o * work_.bias_stride)) + 0.0f;
     }
   }
 
@@ -143,9 +150,11 @@ class DirectLines {
     const int64_t inside = std::clamp<int64_t>(-position, 0, slots_.span);
     const int64_t end = std::clamp<int64_t>(last_.limit - position, inside, slots_.span);
     for (int64_t b = 0; b < blocks_; ++b) {
-      float* const to = LineAt(b, slot);
-      std::fill(to, to + inside * position_floats_, 0.0f);
-      std::fill(to + end * position_floats_, to + slots_.span * position_floats_, 0.0f);
+      for (int64_t l = 0; l < LanesOf(b); l += kLanes) {
+        float* const to = LineAt(b, slot) + l / kLanes * g_plane_;
+        std::fill(to, to + inside * position_floats_, 0.0f);
+        std::fill(to + end * position_floats_, to + g_plane_, 0.0f);
+      }
     }
     if (inside == end) return;
     const TensorLine<const T> line{
@@ -155,7 +164,7 @@ class DirectLines {
         c_.g.at[2], c_.g.channel};
     if (is_plain()) {
       return LoadBlocks(line, end - inside, o_count_,
-                        Lines(LineAt(0, slot) + inside * kBlockLanes));
+                        Blocks(LineAt(0, slot) + inside * kLanes, g_plane_));
     }
     for (int64_t b = 0; b < blocks_; ++b) {
       SpreadLine(b, line, end - inside, LineAt(b, slot) + inside * position_floats_);
@@ -171,8 +180,8 @@ class DirectLines {
     const int64_t most = kFloats / channels;
     for (int64_t i = 0; i < positions; i += most) {
       const int64_t count = std::min(most, positions - i);
-      LoadLine(line, count, channels, channels_of, channels);
-      SpreadChannels(channels_of, channels, count, c_.channels, c_.o, lanes, to);
+      LoadPlain(line, count, channels, channels_of);
+      SpreadChannels(channels_of, count, c_.channels, c_.o, lanes, to, g_plane_);
       line.first += count * line.step;
       to += count * position_floats_;
     }
@@ -217,7 +226,7 @@ class DirectLines {
         runs[count++] = {first, w + tap * position_floats_};
         continue;
       }
-      const int64_t channel = chunk.outer.begin * kBlockLanes;
+      const int64_t channel = chunk.outer.begin * kLanes;
       const Range inside{std::max(tap, chunk.inner.begin), std::min(tap + taps, chunk.inner.end)};
       for (int64_t t = inside.begin; t < inside.end; ++t) {
         runs[count++] = {first + (t - tap) * tap_step + channel, w + t * position_floats_ + channel};
@@ -245,12 +254,12 @@ class DirectLines {
     const bool scales = work_.beta != 0;
     if (scales) {
       for_blocks([&](const TensorLine<U>& to, int64_t lanes, int64_t b) {
-        LoadScaledBlocks(to, columns_, lanes, work_.beta, Lines(Line(b)));
+        LoadScaledBlocks(to, columns_, lanes, work_.beta, Blocks(Line(b), v_plane_));
       });
     }
     for (int64_t b = 0; b < blocks_; ++b) SumTapsOfBlock(b, scales);
     for_blocks([&](const TensorLine<U>& to, int64_t lanes, int64_t b) {
-      StoreBlocks(to, columns_, lanes, Lines(Line(b)), Lines(Bias(b)));
+      StoreBlocks(to, columns_, lanes, Blocks(Line(b), v_plane_), Blocks(Bias(b), w_plane_));
     });
   }
 
@@ -264,18 +273,14 @@ class DirectLines {
       const bool whole_lines =
           chunk.terms() == terms_ &&
           (c_.channels == 1 || last_.taps == 1 || tap_step == position_floats_);
-      TermRuns all{runs, CollectRuns(b, whole_lines, chunk, runs),
+      const TermRuns all{runs, CollectRuns(b, whole_lines, chunk, runs),
                    whole_lines ? last_.taps * c_.channels : chunk.outer.size(),
-                   whole_lines && c_.channels == 1 ? tap_step : kBlockLanes,
-                   last_.pixel_step * position_floats_};
-      for (int64_t l = 0; l < LanesOf(b); l += 2 * kLanes) {
-        const int vectors = LanesOf(b) - l > kLanes ? 2 : 1;
-        sums_.sum_taps(all, vectors, columns_, scales || i > 0, c + l);
-        for (int64_t r = 0; r < all.count; ++r) {
-          runs[r].g += 2 * kLanes - columns_ * all.pixel;
-          runs[r].w += 2 * kLanes;
-        }
-      }
+                   whole_lines && c_.channels == 1 ? tap_step : kLanes,
+                   last_.pixel_step * position_floats_,
+                   g_plane_,
+                   w_plane_,
+                   v_plane_};
+      sums_.sum_taps(all, LanesOf(b), columns_, scales || i > 0, c);
     }
   }
 
@@ -299,11 +304,11 @@ class DirectLines {
                                     height * c_.v.at[1] + column * c_.v.at[2] + o_first_ * c_.v.o,
                                 c_.v.at[2], c_.v.o};
     if (t_.used == kBlockLanes) {
-      LoadBlocks(v, pixels, o_count_, Lines(Line(0)));
+      LoadBlocks(v, pixels, o_count_, Blocks(Line(0), v_plane_));
     } else {
       for (int64_t b = 0; b < blocks_; ++b) {
-        LoadLine(TensorLine<const T>{v.first + b * t_.used * c_.v.o, v.step, v.channel_step},
-                 pixels, LanesOf(b), Line(b), kBlockLanes);
+        LoadBlock(TensorLine<const T>{v.first + b * t_.used * c_.v.o, v.step, v.channel_step},
+                  pixels, LanesOf(b), Line(b), v_plane_);
       }
     }
     FindLines(image, line, column / columns_, column / columns_ * columns_);
@@ -325,8 +330,11 @@ class DirectLines {
                  .v = Line(b),
                  .pixels = pixels,
                  .terms = last_.taps * c_.channels / parts,
-                 .term = c_.channels == 1 ? tap_step : kBlockLanes,
-                 .pixel = last_.pixel_step * position_floats_};
+                 .term = c_.channels == 1 ? tap_step : kLanes,
+                 .pixel = last_.pixel_step * position_floats_,
+                 .g_plane = g_plane_,
+                 .v_plane = v_plane_,
+                 .sum_plane = w_plane_};
     const int together = sums_.lines_together(run.terms);
     const int64_t lines = c_.axes[0].taps * c_.axes[1].taps;
     int finite = -1;  // not known
@@ -334,7 +342,7 @@ class DirectLines {
     for (int64_t i = 0; i < lines; ++i) {
       const float* g = found_[i] < 0 ? zero_line_ : LineAt(b, found_[i]);
       if (found_[i] < 0) {
-        if (finite < 0) finite = AllFinite(Line(b), pixels * kBlockLanes);
+        if (finite < 0) finite = IsFinite(b, pixels);
         if (finite == 1) g = nullptr;
       }
       if (g != nullptr) {
@@ -349,30 +357,32 @@ class DirectLines {
 
   void SumPixelsOfParts(int64_t b, PixelRun run, int count, int64_t parts, int64_t tap_step) const {
     for (int64_t part = 0; part < parts; ++part) {
-      for (int64_t l = 0; l < LanesOf(b); l += 2 * kLanes) {
-        PixelRun own = run;
-        own.v += l;
-        for (int i = 0; i < count; ++i) {
-          own.g[i] += part * tap_step + l;
-          own.sums[i] += part * position_floats_ + l;
-        }
-        sums_.sum_pixels(own, LanesOf(b) - l > kLanes ? 2 : 1, count);
+      sums_.sum_pixels(run, LanesOf(b), count);
+      for (int i = 0; i < count; ++i) {
+        run.g[i] += tap_step;
+        run.sums[i] += position_floats_;
       }
     }
+  }
+
+  bool IsFinite(int64_t b, int64_t pixels) const {
+    bool finite = true;
+    for (int64_t l = 0; l < LanesOf(b); l += kLanes) {
+      finite = finite && AllFinite(Line(b) + l / kLanes * v_plane_, pixels * kLanes);
+    }
+    return finite;
   }
 
   // A chain of multiply-adds with one.
   void AddToBias(int64_t b, int64_t pixels) const {
     const D d;
-    constexpr int kVectors = kBlockLanes / kLanes;
-    float* const sums = Bias(b);
-    const float* line = Line(b);
-    V sum[kVectors];
-    for (int v = 0; v < kVectors; ++v) sum[v] = hn::LoadU(d, sums + v * kLanes);
-    for (int64_t p = 0; p < pixels; ++p, line += kBlockLanes) {
-      for (int v = 0; v < kVectors; ++v) sum[v] = hn::Add(sum[v], hn::LoadU(d, line + v * kLanes));
+    for (int64_t l = 0; l < LanesOf(b); l += kLanes) {
+      const float* const line = Line(b) + l / kLanes * v_plane_;
+      float* const to = Bias(b) + l / kLanes * w_plane_;
+      V sum = hn::LoadU(d, to);
+      for (int64_t p = 0; p < pixels; ++p) sum = hn::Add(sum, hn::LoadU(d, line + p * kLanes));
+      hn::StoreU(sum, d, to);
     }
-    for (int v = 0; v < kVectors; ++v) hn::StoreU(sum[v], d, sums + v * kLanes);
   }
 
   void AddSums(const float* from, float* to) const {
@@ -384,7 +394,7 @@ class DirectLines {
   template <class Visit>
   void ForEachBias(int64_t b, const Visit& visit) const {
     for (int64_t l = 0; l < LanesOf(b) && work_.bias_out != nullptr; ++l) {
-      visit(terms_ * kBlockLanes + l, (o_first_ + b * t_.used + l) * work_.bias_stride);
+      visit(PlaceOf(l, terms_), (o_first_ + b * t_.used + l) * work_.bias_stride);
     }
   }
 
@@ -425,11 +435,12 @@ class DirectLines {
   const int64_t columns_;
   const DirectMemory memory_;
   const LineSlots& slots_;
+  const int64_t terms_;
   const int64_t blocks_;
   const int64_t o_first_, o_count_;  // of all groups
   const int64_t position_floats_;
+  const int64_t g_plane_, v_plane_, w_plane_;
   const int64_t reach_;  // of the taps of a line, before its first position
-  const int64_t terms_;
   float* const zero_line_;
   int64_t* const tags_;
   float* const first_block_;

@@ -30,27 +30,32 @@ struct TensorLine {
   int64_t channel_step;
 };
 
-// Blocks of lanes: [position, kBlockLanes] each, `step` floats from block to block.
+// Lines of blocks of lanes, `step` floats from block to block; each is a plane for each of its
+// vectors, [position, kLanes].
 struct BlockLines {
   float* first;
   int64_t step;
+  int64_t plane;
 };
 
+// Channels of one position, `plane` floats from vector to vector.
 template <class T>
-HWY_INLINE void LoadChannels(const T* from, int64_t channels, float* to) {
+HWY_INLINE void LoadChannels(const T* from, int64_t channels, float* to, int64_t plane) {
   const D d;
   int64_t c = 0;
-  for (; c + kLanes <= channels; c += kLanes) hn::StoreU(LoadBytes(d, from + c), d, to + c);
-  for (; c < channels; ++c) to[c] = Widen(LoadAt<T>(from, c));
+  for (; c + kLanes <= channels; c += kLanes, to += plane) {
+    hn::StoreU(LoadBytes(d, from + c), d, to);
+  }
+  for (int64_t i = 0; c < channels; ++c, ++i) to[i] = Widen(LoadAt<T>(from, c));
 }
 
-// to[position * to_step + channel].
+// A block: to[vector * plane + position * kLanes + lane].
 template <class T>
-HWY_INLINE void LoadLine(const TensorLine<const T>& line, int64_t positions, int64_t channels,
-                         float* to, int64_t to_step) {
+HWY_INLINE void LoadBlock(const TensorLine<const T>& line, int64_t positions, int64_t channels,
+                          float* to, int64_t plane) {
   if (line.channel_step == 1) {
     for (int64_t i = 0; i < positions; ++i) {
-      LoadChannels(line.first + i * line.step, channels, to + i * to_step);
+      LoadChannels(line.first + i * line.step, channels, to + i * kLanes, plane);
     }
     return;
   }
@@ -60,15 +65,15 @@ HWY_INLINE void LoadLine(const TensorLine<const T>& line, int64_t positions, int
     for (; c + 4 <= channels; c += 4) {
       const T* const from = line.first + c * line.channel_step;
       TurnFourRows(from, from + line.channel_step, from + 2 * line.channel_step,
-                   from + 3 * line.channel_step, positions, to + c, to_step);
+                   from + 3 * line.channel_step, positions, to + c / kLanes * plane + c % kLanes,
+                   kLanes);
     }
   }
 #endif
   for (; c < channels; ++c) {
     const T* const from = line.first + c * line.channel_step;
-    for (int64_t i = 0; i < positions; ++i) {
-      to[i * to_step + c] = Widen(LoadAt<T>(from, i * line.step));
-    }
+    float* const at = to + c / kLanes * plane + c % kLanes;
+    for (int64_t i = 0; i < positions; ++i) at[i * kLanes] = Widen(LoadAt<T>(from, i * line.step));
   }
 }
 
@@ -79,31 +84,32 @@ void LoadBlocks(const TensorLine<const T>& line, int64_t positions, int64_t chan
                 const BlockLines& to) {
   if (line.channel_step != 1) {
     for (int64_t c = 0, b = 0; c < channels; c += kBlockLanes, ++b) {
-      LoadLine(TensorLine<const T>{line.first + c * line.channel_step, line.step, line.channel_step},
-               positions, std::min<int64_t>(kBlockLanes, channels - c), to.first + b * to.step,
-               kBlockLanes);
+      LoadBlock(TensorLine<const T>{line.first + c * line.channel_step, line.step, line.channel_step},
+                positions, std::min<int64_t>(kBlockLanes, channels - c), to.first + b * to.step,
+                to.plane);
     }
     return;
   }
   for (int64_t i = 0; i < positions; ++i) {
     const T* from = line.first + i * line.step;
-    float* at = to.first + i * kBlockLanes;
+    float* at = to.first + i * kLanes;
     int64_t c = 0;
     for (; c + kBlockLanes <= channels; c += kBlockLanes, at += to.step) {
-      LoadChannels(from + c, kBlockLanes, at);
+      LoadChannels(from + c, kBlockLanes, at, to.plane);
     }
-    LoadChannels(from + c, channels - c, at);
+    LoadChannels(from + c, channels - c, at, to.plane);
   }
 }
 
 template <class T>
-HWY_INLINE void StoreChannels(const float* from, const float* bias, int64_t channels, T* to) {
+HWY_INLINE void StoreChannels(const float* from, int64_t plane, const float* bias,
+                              int64_t bias_plane, int64_t channels, T* to) {
   const D d;
   int64_t c = 0;
-  for (; c + kLanes <= channels; c += kLanes) {
-    StoreBytes(hn::Add(hn::LoadU(d, from + c), hn::LoadU(d, bias + c)), d, to + c);
+  for (; c + kLanes <= channels; c += kLanes, from += plane, bias += bias_plane) {
+    StoreBytes(hn::Add(hn::LoadU(d, from), hn::LoadU(d, bias)), d, to + c);
   }
-  for (; c < channels; ++c) StoreAt(to, c, NarrowSum(from[c] + bias[c], T()));
+  for (int64_t i = 0; c < channels; ++c, ++i) StoreAt(to, c, NarrowSum(from[i] + bias[i], T()));
 }
 
 // Four positions of four lanes at a time, turned back. Says how many positions.
@@ -115,8 +121,8 @@ HWY_INLINE int64_t StoreTurned(const TensorLine<T>& line, int64_t positions, con
   const D4 d;
   const V4 add = hn::LoadU(d, bias);
   for (; i + 4 <= positions; i += 4) {
-    const float* const at = from + i * kBlockLanes;
-    const auto load = [&](int p) { return hn::Add(hn::LoadU(d, at + p * kBlockLanes), add); };
+    const float* const at = from + i * kLanes;
+    const auto load = [&](int p) { return hn::Add(hn::LoadU(d, at + p * kLanes), add); };
     const FourRows turned = Turn(load(0), load(1), load(2), load(3));
     T* const to = line.first + i;
     StoreBytes(turned.k0, d, to);
@@ -130,16 +136,18 @@ HWY_INLINE int64_t StoreTurned(const TensorLine<T>& line, int64_t positions, con
 
 template <class T>
 HWY_INLINE void StoreApart(const TensorLine<T>& line, int64_t positions, int64_t channels,
-                           const float* from, const float* bias) {
+                           const BlockLines& from, const BlockLines& bias) {
   for (int64_t c = 0, count = 1; c < channels; c += count) {
-    const bool turns = line.step == 1 && c + 4 <= channels;
+    const bool turns = line.step == 1 && c + 4 <= channels && kLanes >= 4;
     const TensorLine<T> at{line.first + c * line.channel_step, line.step, line.channel_step};
-    const int64_t done = turns ? StoreTurned(at, positions, from + c, bias + c) : 0;
+    const float* const sums = from.first + c / kLanes * from.plane + c % kLanes;
+    const float* const add = bias.first + c / kLanes * bias.plane + c % kLanes;
+    const int64_t done = turns ? StoreTurned(at, positions, sums, add) : 0;
     count = turns ? 4 : 1;
     for (int64_t k = 0; k < count; ++k) {
       T* const to = at.first + k * line.channel_step;
       for (int64_t i = done; i < positions; ++i) {
-        StoreAt(to, i * line.step, NarrowSum(from[i * kBlockLanes + c + k] + bias[c + k], T()));
+        StoreAt(to, i * line.step, NarrowSum(sums[i * kLanes + k] + add[k], T()));
       }
     }
   }
@@ -154,18 +162,19 @@ void StoreBlocks(const TensorLine<T>& line, int64_t positions, int64_t channels,
     for (int64_t c = 0, b = 0; c < channels; c += kBlockLanes, ++b) {
       StoreApart(TensorLine<T>{line.first + c * line.channel_step, line.step, line.channel_step},
                  positions, std::min<int64_t>(kBlockLanes, channels - c),
-                 from.first + b * from.step, bias.first + b * bias.step);
+                 BlockLines{from.first + b * from.step, 0, from.plane},
+                 BlockLines{bias.first + b * bias.step, 0, bias.plane});
     }
     return;
   }
   for (int64_t i = 0; i < positions; ++i) {
     T* const to = line.first + i * line.step;
-    const float *at = from.first + i * kBlockLanes, *add = bias.first;
+    const float *at = from.first + i * kLanes, *add = bias.first;
     int64_t c = 0;
     for (; c + kBlockLanes <= channels; c += kBlockLanes, at += from.step, add += bias.step) {
-      StoreChannels(at, add, kBlockLanes, to + c);
+      StoreChannels(at, from.plane, add, bias.plane, kBlockLanes, to + c);
     }
-    StoreChannels(at, add, channels - c, to + c);
+    StoreChannels(at, from.plane, add, bias.plane, channels - c, to + c);
   }
 }
 
@@ -174,32 +183,59 @@ template <class T>
 void LoadScaledBlocks(const TensorLine<T>& line, int64_t positions, int64_t channels, float beta,
                       const BlockLines& to) {
   for (int64_t c = 0; c < channels; ++c) {
-    float* const at = to.first + c / kBlockLanes * to.step + c % kBlockLanes;
+    const int64_t lane = c % kBlockLanes;
+    float* const at =
+        to.first + c / kBlockLanes * to.step + lane / kLanes * to.plane + lane % kLanes;
     for (int64_t i = 0; i < positions; ++i) {
-      at[i * kBlockLanes] =
+      at[i * kLanes] =
           beta * Widen(LoadAt<T>(line.first, i * line.step + c * line.channel_step)) + 0.0f;
     }
   }
 }
 
-// From [position, channels of the groups of a block] to [position, channel of a group, lane]: the
-// lanes of a group's o all have that group's channel. `from` has whole vectors of channels.
-HWY_INLINE void SpreadChannels(const float* from, int64_t from_step, int64_t positions,
-                               int64_t channels, int64_t o, int64_t lanes, float* to) {
+// Of one block: from [position, channels of its groups] to planes of [position, channel of a group,
+// lane]. The lanes of a group's o all have that group's channel.
+HWY_INLINE void SpreadChannels(const float* from, int64_t positions, int64_t channels, int64_t o,
+                               int64_t lanes, float* to, int64_t plane) {
+  const D d;
+  const int64_t from_step = lanes / o * channels;
   for (int64_t i = 0; i < positions; ++i, from += from_step) {
-    for (int64_t ci = 0; ci < channels; ++ci, to += kBlockLanes) {
-      const float* group = from + ci;
+    for (int64_t ci = 0; ci < channels; ++ci, to += kLanes) {
       if (o % kLanes == 0) {
-        const D d;
-        for (int64_t l = 0; l < lanes; l += o, group += channels) {
-          for (int64_t v = 0; v < o; v += kLanes) hn::StoreU(hn::Set(d, *group), d, to + l + v);
+        for (int64_t l = 0; l < lanes; l += kLanes) {
+          hn::StoreU(hn::Set(d, from[l / o * channels + ci]), d, to + l / kLanes * plane);
         }
         continue;
       }
-      for (int64_t l = 0; l < lanes; l += o, group += channels) {
-        const float value = *group;
-        for (int64_t v = 0; v < o; ++v) to[l + v] = value;
+      const float* group = from + ci;
+      for (int64_t l = 0; l < lanes; group += channels) {
+        for (const int64_t end = l + o; l < end; ++l) to[l / kLanes * plane + l % kLanes] = *group;
       }
+    }
+  }
+}
+
+// [position, channel] of a few channels.
+template <class T>
+HWY_INLINE void LoadPlain(const TensorLine<const T>& line, int64_t positions, int64_t channels,
+                          float* to) {
+  int64_t c = 0;
+#if HWY_TARGET != HWY_SCALAR
+  if (line.step == 1 && line.channel_step != 1) {
+    for (; c + 4 <= channels; c += 4) {
+      const T* const from = line.first + c * line.channel_step;
+      TurnFourRows(from, from + line.channel_step, from + 2 * line.channel_step,
+                   from + 3 * line.channel_step, positions, to + c, channels);
+    }
+  }
+#endif
+  for (int64_t i = 0; i < positions; ++i) {
+    const T* const from = line.first + i * line.step;
+    float* const at = to + i * channels;
+    if (line.channel_step == 1) {
+      LoadChannels(from, channels, at, kLanes);
+    } else {
+      for (int64_t k = c; k < channels; ++k) at[k] = Widen(LoadAt<T>(from, k * line.channel_step));
     }
   }
 }

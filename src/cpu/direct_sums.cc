@@ -16,234 +16,222 @@ HWY_BEFORE_NAMESPACE();
 namespace convgrad {
 namespace HWY_NAMESPACE {
 
-constexpr int kBlock = static_cast<int>(LanesOfBlock(kLanes));
-// Sums in registers, of two vectors each: as many chains as hide the latency of a multiply-add (4
-// cycles, 4 at a time on Neoverse-V1), with room for the factors.
-constexpr int kMostPixels = kRegisters == 32 ? 12 : 5;
-constexpr int kMostTerms = kRegisters == 32 ? 8 : 5;
+// Sums in registers: chains, as many as hide the latency of a multiply-add (12 of them: 60 % of the
+// peak of Neoverse-V1, 18: 80 %). A position of g is used for two terms, or two pixels, of which the
+// second comes so many sums later, for the first to be done.
+constexpr int kMostSums = kRegisters == 32 ? 18 : 8;
+constexpr int kTilePixels = kRegisters == 32 ? 16 : 8;
+constexpr int kLag = kRegisters == 32 ? 8 : 3;
+constexpr int kMostTerms = kRegisters == 32 ? 8 : 4;
 
-template <int kPixels>
-constexpr int kTermsAtOnce = kRegisters != 32 ? 1 : kPixels <= 10 ? 3 : 2;
-
-// sum[p] += g[p + t] * w[t], term by term: a position of g is loaded once for kTerms terms. kSign:
-// where the next term is.
-template <int kPixels, int kVectors, int kTerms, int kSign>
-HWY_INLINE void AddSlidingTerms(const float* g, const float* w, V (&sum)[kPixels][kVectors]) {
-  const D d;
-  V factor[kTerms][kVectors];
-#pragma GCC unroll 8
-  for (int t = 0; t < kTerms; ++t) {
-#pragma GCC unroll 2
-    for (int v = 0; v < kVectors; ++v) factor[t][v] = hn::LoadU(d, w + t * kBlock + v * kLanes);
-  }
-  if (kSign < 0) g -= (kTerms - 1) * kBlock;
-#pragma GCC unroll 16
-  for (int i = 0; i < kPixels + kTerms - 1; ++i) {
-    const int u = kSign > 0 ? i : kPixels + kTerms - 2 - i;
-#pragma GCC unroll 2
-    for (int v = 0; v < kVectors; ++v) {
-      const V x = hn::LoadU(d, g + u * kBlock + v * kLanes);
-#pragma GCC unroll 8
-      for (int t = 0; t < kTerms; ++t) {
-        const int p = kSign > 0 ? u - t : u - (kTerms - 1 - t);
-        if (p >= 0 && p < kPixels) sum[p][v] = FusedMulAdd(x, factor[t][v], sum[p][v]);
-      }
+// sum[i] += x(i) * first(i), then sum[i] += x(i + 1) * second(i). Sums are in rows of kRow; x(i + 1)
+// of the last of a row is beyond(row).
+template <int kSums, int kRow, class X, class Beyond, class First, class Second>
+HWY_INLINE void AddTwice(V (&sum)[kSums], const X& x, const Beyond& beyond, const First& first,
+                         const Second& second) {
+  V kept[kSums];
+#pragma GCC unroll 32
+  for (int i = 0; i < kSums + kLag; ++i) {
+    if (i < kSums) {
+      kept[i] = x(i);
+      sum[i] = FusedMulAdd(kept[i], first[i / kRow], sum[i]);
     }
+    const int j = i - kLag;
+    if (j < 0) continue;
+    const V next = (j + 1) % kRow == 0 ? beyond(j / kRow) : kept[(j + 1) % kSums];
+    sum[j] = FusedMulAdd(next, second[j / kRow], sum[j]);
   }
 }
 
-// kSlide: terms and pixels are both one position, of one block, apart.
-template <int kPixels, int kVectors, int kSlide>
-HWY_NOINLINE void SumTapsTile(const TermRuns& all, bool add, float* c) {
+// kSlide: terms and pixels are both one position, of one vector, apart; where terms go back, so do
+// pixels here.
+template <int kPixels, int kPlanes, int kSlide>
+HWY_INLINE void SumTapsOfPlanes(const TermRuns& all, int64_t plane, bool add, float* c) {
   const D d;
-  V sum[kPixels][kVectors];
-#pragma GCC unroll 16
-  for (int p = 0; p < kPixels; ++p) {
-#pragma GCC unroll 2
-    for (int v = 0; v < kVectors; ++v) sum[p][v] = hn::Zero(d);
-  }
+  constexpr int64_t kStep = (kSlide < 0 ? -1 : 1) * kLanes;
+  constexpr int kSums = kPixels * kPlanes;
+  V sum[kSums];
+#pragma GCC unroll 32
+  for (int i = 0; i < kSums; ++i) sum[i] = hn::Zero(d);
   for (const TermRun* run = all.runs; run < all.runs + all.count; ++run) {
-    const float *g = run->g, *w = run->w;
+    const float *g = run->g + plane * all.g_plane, *w = run->w + plane * all.w_plane;
+    int64_t t = all.terms;
+    V factor[kPlanes], second[kPlanes];
     if constexpr (kSlide != 0) {
-      constexpr int kTerms = kTermsAtOnce<kPixels>;
-      int64_t t = all.terms;
-      for (; t >= kTerms; t -= kTerms, g += kTerms * kSlide * kBlock, w += kTerms * kBlock) {
-        AddSlidingTerms<kPixels, kVectors, kTerms, kSlide>(g, w, sum);
-      }
-      if (kTerms > 2 && t == 2) AddSlidingTerms<kPixels, kVectors, 2, kSlide>(g, w, sum);
-      if (kTerms > 1 && t == 1) AddSlidingTerms<kPixels, kVectors, 1, kSlide>(g, w, sum);
-    } else {
-      for (int64_t t = 0; t < all.terms; ++t, g += all.term, w += kBlock) {
-#pragma GCC unroll 2
-        for (int v = 0; v < kVectors; ++v) {
-          const V factor = hn::LoadU(d, w + v * kLanes);
-#pragma GCC unroll 16
-          for (int p = 0; p < kPixels; ++p) {
-            sum[p][v] =
-                FusedMulAdd(hn::LoadU(d, g + p * all.pixel + v * kLanes), factor, sum[p][v]);
-          }
+      if (kSlide < 0) g += (kPixels - 1) * kLanes;
+      for (; t >= 2; t -= 2, g += 2 * kStep, w += 2 * kLanes) {
+#pragma GCC unroll 4
+        for (int i = 0; i < kPlanes; ++i) {
+          factor[i] = hn::LoadU(d, w + i * all.w_plane);
+          second[i] = hn::LoadU(d, w + i * all.w_plane + kLanes);
         }
+        const auto load = [&](int i, int p) HWY_ATTR {
+          return hn::LoadU(d, g + i * all.g_plane + p * kStep);
+        };
+        AddTwice<kSums, kPixels>(
+            sum, [&](int i) HWY_ATTR { return load(i / kPixels, i % kPixels); },
+            [&](int i) HWY_ATTR { return load(i, kPixels); }, factor, second);
+      }
+    }
+    const int64_t step = kSlide != 0 ? kStep : all.pixel;
+    for (; t > 0; --t, g += all.term, w += kLanes) {
+#pragma GCC unroll 4
+      for (int i = 0; i < kPlanes; ++i) factor[i] = hn::LoadU(d, w + i * all.w_plane);
+#pragma GCC unroll 32
+      for (int i = 0; i < kSums; ++i) {
+        const V x = hn::LoadU(d, g + i / kPixels * all.g_plane + i % kPixels * step);
+        sum[i] = FusedMulAdd(x, factor[i / kPixels], sum[i]);
       }
     }
   }
-#pragma GCC unroll 16
-  for (int p = 0; p < kPixels; ++p) {
-#pragma GCC unroll 2
-    for (int v = 0; v < kVectors; ++v) {
-      float* const to = c + p * kBlock + v * kLanes;
-      hn::StoreU(add ? hn::Add(hn::LoadU(d, to), sum[p][v]) : sum[p][v], d, to);
+  c += plane * all.c_plane + (kSlide < 0 ? (kPixels - 1) * kLanes : 0);
+#pragma GCC unroll 32
+  for (int i = 0; i < kSums; ++i) {
+    float* const to = c + i / kPixels * all.c_plane + i % kPixels * kStep;
+    hn::StoreU(add ? hn::Add(hn::LoadU(d, to), sum[i]) : sum[i], d, to);
+  }
+}
+
+// Two or four planes at a time where one has too few chains.
+template <int kPixels, int kSlide>
+HWY_NOINLINE void SumTapsTile(const TermRuns& all, int64_t lanes, bool add, float* c) {
+  constexpr int kPlanes = std::clamp(kTilePixels / kPixels, 1, 4);
+  const int64_t planes = CeilDiv(lanes, kLanes);
+  int64_t i = 0;
+  for (; i + kPlanes <= planes; i += kPlanes) {
+    SumTapsOfPlanes<kPixels, kPlanes, kSlide>(all, i, add, c);
+  }
+  for (; i < planes; ++i) SumTapsOfPlanes<kPixels, 1, kSlide>(all, i, add, c);
+}
+
+// 16, 8, 4, 2 and 1 pixels.
+template <int kSlide>
+void SumTapsOfLine(const TermRuns& all, int64_t lanes, int64_t pixels, bool add, float* c) {
+  for (int64_t at = 0, count = 0; at < pixels; at += count) {
+    const int64_t rest = pixels - at;
+    float* const to = c + at * kLanes;
+    if (rest >= kTilePixels) {
+      SumTapsTile<kTilePixels, kSlide>(all, lanes, add, to);
+      count = kTilePixels;
+    } else if (kTilePixels > 8 && rest >= 8) {
+      SumTapsTile<8, kSlide>(all, lanes, add, to);
+      count = 8;
+    } else if (rest >= 4) {
+      SumTapsTile<4, kSlide>(all, lanes, add, to);
+      count = 4;
+    } else if (rest >= 2) {
+      SumTapsTile<2, kSlide>(all, lanes, add, to);
+      count = 2;
+    } else {
+      SumTapsTile<1, kSlide>(all, lanes, add, to);
+      count = 1;
     }
-  }
-}
-
-using SumTapsFunction = void (*)(const TermRuns& runs, bool add, float* c);
-
-// One of each number of pixels.
-template <int kVectors, int kSlide, class Sizes = std::make_integer_sequence<int, kMostPixels>>
-struct TapsTiles;
-template <int kVectors, int kSlide, int... kPixels>
-struct TapsTiles<kVectors, kSlide, std::integer_sequence<int, kPixels...>> {
-  static constexpr SumTapsFunction kOf[] = {SumTapsTile<kPixels + 1, kVectors, kSlide>...};
-};
-
-template <int kVectors>
-const SumTapsFunction* TapsTilesFor(const TermRuns& all) {
-  if (all.pixel == kBlock && all.terms > 1) {
-    if (all.term == kBlock) return TapsTiles<kVectors, 1>::kOf;
-    if (all.term == -kBlock) return TapsTiles<kVectors, -1>::kOf;
-  }
-  return TapsTiles<kVectors, 0>::kOf;
-}
-
-// As even tiles as can be.
-void SumTapsHere(const TermRuns& all, int vectors, int64_t pixels, bool add, float* c) {
-  const SumTapsFunction* const of = vectors == 2 ? TapsTilesFor<2>(all) : TapsTilesFor<1>(all);
-  const int64_t tiles = CeilDiv(pixels, kMostPixels);
-  for (int64_t i = 0, at = 0; i < tiles; ++i) {
-    const int64_t count = (pixels - at) / (tiles - i);
-    of[count - 1](all, add, c + at * kBlock);
-    at += count;
     for (int64_t r = 0; r < all.count; ++r) all.runs[r].g += count * all.pixel;
   }
 }
 
-// sum[l][t] += g[l][pixel + t] * v[pixel], pixel by pixel: a position of g is loaded once for
-// kPixels pixels.
-template <int kLines, int kTerms, int kVectors, int kPixels>
-HWY_INLINE void AddSlidingPixels(const float* const (&g)[kLines], int64_t at, const float* v0,
-                                 V (&sum)[kLines][kTerms][kVectors]) {
-  const D d;
-  V factor[kPixels][kVectors];
-#pragma GCC unroll 8
-  for (int p = 0; p < kPixels; ++p) {
-#pragma GCC unroll 2
-    for (int v = 0; v < kVectors; ++v) factor[p][v] = hn::LoadU(d, v0 + p * kBlock + v * kLanes);
-  }
-#pragma GCC unroll 16
-  for (int u = 0; u < kTerms + kPixels - 1; ++u) {
-#pragma GCC unroll 4
-    for (int l = 0; l < kLines; ++l) {
-#pragma GCC unroll 2
-      for (int v = 0; v < kVectors; ++v) {
-        const V x = hn::LoadU(d, g[l] + at + u * kBlock + v * kLanes);
-#pragma GCC unroll 8
-        for (int t = 0; t < kTerms; ++t) {
-          if (u - t < 0 || u - t >= kPixels) continue;
-          sum[l][t][v] = FusedMulAdd(x, factor[u - t][v], sum[l][t][v]);
-        }
-      }
-    }
-  }
+void SumTapsHere(const TermRuns& all, int64_t lanes, int64_t pixels, bool add, float* c) {
+  const bool slides = all.pixel == kLanes && all.terms > 1;
+  if (slides && all.term == kLanes) return SumTapsOfLine<1>(all, lanes, pixels, add, c);
+  if (slides && all.term == -kLanes) return SumTapsOfLine<-1>(all, lanes, pixels, add, c);
+  SumTapsOfLine<0>(all, lanes, pixels, add, c);
 }
 
-template <int kLines, int kTerms, int kVectors, bool kSlides>
-HWY_NOINLINE void SumPixelsTile(const PixelRun& run, int64_t first) {
+// sum[plane][line][term] += g[pixel + term] * v[pixel], pixel by pixel.
+template <int kLines, int kTerms, int kPlanes, bool kSlides>
+HWY_INLINE void SumPixelsOfPlanes(const PixelRun& run, int64_t first, int64_t plane) {
   const D d;
-  V sum[kLines][kTerms][kVectors];
+  constexpr int kEach = kLines * kTerms, kSums = kEach * kPlanes;
+  V sum[kSums];
   const float* g[kLines];
+  const auto place = [&](int i) {
+    return run.sums[i % kEach / kTerms] + (first + i % kTerms) * kLanes +
+           (plane + i / kEach) * run.sum_plane;
+  };
 #pragma GCC unroll 4
-  for (int l = 0; l < kLines; ++l) {
-    g[l] = run.g[l] + first * run.term;
-#pragma GCC unroll 8
-    for (int t = 0; t < kTerms; ++t) {
-#pragma GCC unroll 2
-      for (int v = 0; v < kVectors; ++v) {
-        sum[l][t][v] = hn::LoadU(d, run.sums[l] + (first + t) * kBlock + v * kLanes);
-      }
-    }
-  }
+  for (int l = 0; l < kLines; ++l) g[l] = run.g[l] + first * run.term + plane * run.g_plane;
+#pragma GCC unroll 32
+  for (int i = 0; i < kSums; ++i) sum[i] = hn::LoadU(d, place(i));
   int64_t p = 0, at = 0;
-  const float* v0 = run.v;
+  const float* v0 = run.v + plane * run.v_plane;
+  const auto load = [&](int i, int64_t term) HWY_ATTR {
+    return hn::LoadU(d, g[i % kEach / kTerms] + at + term + i / kEach * run.g_plane);
+  };
+  // For each line of each plane.
+  V factor[kPlanes * kLines], second[kPlanes * kLines];
+  const auto load_factors = [&](V(&to)[kPlanes * kLines], int64_t pixel) HWY_ATTR {
+#pragma GCC unroll 16
+    for (int i = 0; i < kPlanes * kLines; ++i) {
+      to[i] = hn::LoadU(d, v0 + i / kLines * run.v_plane + pixel);
+    }
+  };
   if constexpr (kSlides) {
-    constexpr int kPixels = kRegisters == 32 ? 3 : 1;
-    for (; p + kPixels <= run.pixels; p += kPixels, at += kPixels * kBlock) {
-      AddSlidingPixels<kLines, kTerms, kVectors, kPixels>(g, at, v0, sum);
-      v0 += kPixels * kBlock;
+    for (; p + 2 <= run.pixels; p += 2, at += 2 * kLanes, v0 += 2 * kLanes) {
+      load_factors(factor, 0);
+      load_factors(second, kLanes);
+      AddTwice<kSums, kTerms>(
+          sum, [&](int i) HWY_ATTR { return load(i, i % kTerms * kLanes); },
+          [&](int i) HWY_ATTR { return load(i * kTerms, kTerms * kLanes); }, factor, second);
     }
   }
-  for (; p < run.pixels; ++p, at += run.pixel, v0 += kBlock) {
-#pragma GCC unroll 2
-    for (int v = 0; v < kVectors; ++v) {
-      const V factor = hn::LoadU(d, v0 + v * kLanes);
-#pragma GCC unroll 4
-      for (int l = 0; l < kLines; ++l) {
-#pragma GCC unroll 8
-        for (int t = 0; t < kTerms; ++t) {
-          sum[l][t][v] = FusedMulAdd(hn::LoadU(d, g[l] + at + t * run.term + v * kLanes), factor,
-                                     sum[l][t][v]);
-        }
-      }
+  for (; p < run.pixels; ++p, at += run.pixel, v0 += kLanes) {
+    load_factors(factor, 0);
+#pragma GCC unroll 32
+    for (int i = 0; i < kSums; ++i) {
+      sum[i] = FusedMulAdd(load(i, i % kTerms * run.term), factor[i / kTerms], sum[i]);
     }
   }
-#pragma GCC unroll 4
-  for (int l = 0; l < kLines; ++l) {
-#pragma GCC unroll 8
-    for (int t = 0; t < kTerms; ++t) {
-#pragma GCC unroll 2
-      for (int v = 0; v < kVectors; ++v) {
-        hn::StoreU(sum[l][t][v], d, run.sums[l] + (first + t) * kBlock + v * kLanes);
-      }
-    }
-  }
+#pragma GCC unroll 32
+  for (int i = 0; i < kSums; ++i) hn::StoreU(sum[i], d, place(i));
 }
 
-using SumPixelsFunction = void (*)(const PixelRun& run, int64_t first);
+template <int kLines, int kTerms, bool kSlides>
+HWY_NOINLINE void SumPixelsTile(const PixelRun& run, int64_t first, int64_t lanes) {
+  constexpr int kEach = kLines * kTerms;
+  constexpr int kPlanes = 4 * kEach <= kMostSums ? 4 : 2 * kEach <= kMostSums ? 2 : 1;
+  const int64_t planes = CeilDiv(lanes, kLanes);
+  int64_t i = 0;
+  for (; i + kPlanes <= planes; i += kPlanes) {
+    SumPixelsOfPlanes<kLines, kTerms, kPlanes, kSlides>(run, first, i);
+  }
+  for (; i < planes; ++i) SumPixelsOfPlanes<kLines, kTerms, 1, kSlides>(run, first, i);
+}
+
+using SumPixelsFunction = void (*)(const PixelRun& run, int64_t first, int64_t lanes);
 
 // One of each number of terms.
-template <int kLines, int kVectors, bool kSlides, class Sizes>
+template <int kLines, bool kSlides, class Sizes>
 struct PixelTiles;
-template <int kLines, int kVectors, bool kSlides, int... kTerms>
-struct PixelTiles<kLines, kVectors, kSlides, std::integer_sequence<int, kTerms...>> {
-  static constexpr SumPixelsFunction kOf[] = {
-      SumPixelsTile<kLines, kTerms + 1, kVectors, kSlides>...};
+template <int kLines, bool kSlides, int... kTerms>
+struct PixelTiles<kLines, kSlides, std::integer_sequence<int, kTerms...>> {
+  static constexpr SumPixelsFunction kOf[] = {SumPixelsTile<kLines, kTerms + 1, kSlides>...};
 };
-template <int kLines, int kMost, int kVectors, bool kSlides>
+template <int kLines, int kMost, bool kSlides>
 constexpr const SumPixelsFunction* kPixelTiles =
-    PixelTiles<kLines, kVectors, kSlides, std::make_integer_sequence<int, kMost>>::kOf;
+    PixelTiles<kLines, kSlides, std::make_integer_sequence<int, kMost>>::kOf;
 
-constexpr int kTermsOfTwoLines = kMostTerms / 2 + (kRegisters == 32);
-constexpr int kTermsOfThreeLines = kRegisters == 32 ? 3 : 1;
+constexpr int kTermsOfTwoLines = 4;
+constexpr int kTermsOfThreeLines = kRegisters == 32 ? 3 : 2;
 
 int LinesTogetherHere(int64_t terms) {
   return terms <= kTermsOfThreeLines ? 3 : terms <= kTermsOfTwoLines ? 2 : 1;
 }
 
-template <int kVectors, bool kSlides>
+template <bool kSlides>
 const SumPixelsFunction* PixelTilesFor(int lines) {
-  if (lines == 3) return kPixelTiles<3, kTermsOfThreeLines, kVectors, kSlides>;
-  if (lines == 2) return kPixelTiles<2, kTermsOfTwoLines, kVectors, kSlides>;
-  return kPixelTiles<1, kMostTerms, kVectors, kSlides>;
+  if (lines == 3) return kPixelTiles<3, kTermsOfThreeLines, kSlides>;
+  if (lines == 2) return kPixelTiles<2, kTermsOfTwoLines, kSlides>;
+  return kPixelTiles<1, kMostTerms, kSlides>;
 }
 
-void SumPixelsHere(const PixelRun& run, int vectors, int lines) {
-  const bool slides = run.term == kBlock && run.pixel == kBlock;
+void SumPixelsHere(const PixelRun& run, int64_t lanes, int lines) {
+  const bool slides = run.term == kLanes && run.pixel == kLanes;
   const SumPixelsFunction* const of =
-      vectors == 2 ? (slides ? PixelTilesFor<2, true>(lines) : PixelTilesFor<2, false>(lines))
-                   : (slides ? PixelTilesFor<1, true>(lines) : PixelTilesFor<1, false>(lines));
+      slides ? PixelTilesFor<true>(lines) : PixelTilesFor<false>(lines);
   const int64_t tiles = CeilDiv(run.terms, lines == 1 ? kMostTerms : run.terms);
   for (int64_t i = 0, first = 0; i < tiles; ++i) {
     const int64_t count = (run.terms - first) / (tiles - i);
-    of[count - 1](run, first);
+    of[count - 1](run, first, lanes);
     first += count;
   }
 }

@@ -1,5 +1,8 @@
-// The sums of the direct kernel, in registers: step 7 of the story. Knows lines of floats only: a
-// position of a line is a block of lanes (direct.h), or several, one for each channel of a group.
+// The sums of the direct kernel, in registers: step 7 of the story. Knows lines of floats only. A
+// block of lanes (direct.h) is a plane for each of its vectors; in a plane, a position of a line is a
+// vector, or several, one for each channel of a group. Neighbours are then next to each other:
+// loads that are a cache line apart meet in one bank of Neoverse-V1's first-level cache (half the
+// speed).
 #ifndef CONVGRAD_CPU_DIRECT_SUMS_H_
 #define CONVGRAD_CPU_DIRECT_SUMS_H_
 
@@ -18,8 +21,9 @@ struct TermRuns {
   TermRun* runs;
   int64_t count;
   int64_t terms;  // of a run
-  int64_t term;   // floats of g from term to term; of w, a block of lanes
-  int64_t pixel;  // floats of g from pixel to pixel
+  int64_t term;   // floats of g from term to term; of w, a vector
+  int64_t pixel;  // floats of g from pixel to pixel; of c, a vector
+  int64_t g_plane, w_plane, c_plane;
 };
 
 // A line of v and the lines of g that it meets, for the sums of as many lines of taps.
@@ -31,16 +35,17 @@ struct PixelRun {
   const float* v;
   int64_t pixels;
   int64_t terms;  // sums of a line of taps
-  int64_t term;   // floats of g from term to term; of the sums, a block of lanes
-  int64_t pixel;  // floats of g from pixel to pixel; of v, a block of lanes
+  int64_t term;   // floats of g from term to term; of the sums, a vector
+  int64_t pixel;  // floats of g from pixel to pixel; of v, a vector
+  int64_t g_plane, v_plane, sum_plane;
 };
 
-// `vectors` of a block's lanes, 1 or 2.
+// Of the first lanes of a block.
 struct DirectSums {
   // c[pixel] = chunk, or += it. The runs move to the end of the line.
-  void (*sum_taps)(const TermRuns& runs, int vectors, int64_t pixels, bool add, float* c);
+  void (*sum_taps)(const TermRuns& runs, int64_t lanes, int64_t pixels, bool add, float* c);
   // The chains of sums go on over the pixels of `lines` lines.
-  void (*sum_pixels)(const PixelRun& run, int vectors, int lines);
+  void (*sum_pixels)(const PixelRun& run, int64_t lanes, int lines);
   // Lines whose sums are in registers together.
   int (*lines_together)(int64_t terms);
 };
