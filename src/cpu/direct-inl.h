@@ -161,7 +161,7 @@ class DirectLines {
         static_cast<const T*>(work_.g) + c_.g.first + image * c_.g.image +
             o_first_ / c_.o * c_.channels * c_.g.channel + depth * c_.g.at[0] +
             height * c_.g.at[1] + (position + inside) * c_.g.at[2],
-        c_.g.at[2], c_.g.channel};
+        c_.g.at[2], c_.g.channel, 2 * c_.axes[1].pixel_step * c_.g.at[1]};
     if (is_plain()) {
       return LoadBlocks(line, end - inside, o_count_,
                         Blocks(LineAt(0, slot) + inside * kLanes, g_plane_));
@@ -240,13 +240,13 @@ class DirectLines {
     const TensorLine<U> out{static_cast<U*>(work_.out) + c_.v.first + task_.image * c_.v.image +
                                 depth * c_.v.at[0] + height * c_.v.at[1] +
                                 task_.columns.begin * c_.v.at[2] + o_first_ * c_.v.o,
-                            c_.v.at[2], c_.v.o};
+                            c_.v.at[2], c_.v.o, c_.v.at[1]};
     // Blocks that are not full are each other's neighbours in no tensor.
     const bool full = t_.used == kBlockLanes;
     const auto for_blocks = [&](const auto& visit) {
       if (full) return visit(out, o_count_, int64_t{0});
       for (int64_t b = 0; b < blocks_; ++b) {
-        const TensorLine<U> own{out.first + b * t_.used * c_.v.o, out.step, out.channel_step};
+        const TensorLine<U> own{out.first + b * t_.used * c_.v.o, out.step, out.channel_step, 0};
         visit(own, LanesOf(b), b);
       }
     };
@@ -302,12 +302,12 @@ class DirectLines {
     const TensorLine<const T> v{static_cast<const T*>(work_.other) + c_.v.first +
                                     image * c_.v.image + depth * c_.v.at[0] +
                                     height * c_.v.at[1] + column * c_.v.at[2] + o_first_ * c_.v.o,
-                                c_.v.at[2], c_.v.o};
+                                c_.v.at[2], c_.v.o, c_.v.at[1]};
     if (t_.used == kBlockLanes) {
       LoadBlocks(v, pixels, o_count_, Blocks(Line(0), v_plane_));
     } else {
       for (int64_t b = 0; b < blocks_; ++b) {
-        LoadBlock(TensorLine<const T>{v.first + b * t_.used * c_.v.o, v.step, v.channel_step},
+        LoadBlock(TensorLine<const T>{v.first + b * t_.used * c_.v.o, v.step, v.channel_step, v.ahead},
                   pixels, LanesOf(b), Line(b), v_plane_);
       }
     }

@@ -141,10 +141,17 @@ DirectTiling DirectTilingOf(const Problem& problem, int threads, int64_t limit) 
   CutColumns(c, block_floats, t);
   t.line_floats = block_floats;
   const bool channels_inside = c.g.channel == 1 || c.v.o == 1;
-  if (channels_inside) {  // the same lines of several blocks are next to each other in memory
-    const int64_t one = TaskFloats(c, t);
-    const int64_t most = std::max<int64_t>(1, unit.l2_bytes / 2 / int64_t{sizeof(float)} / one);
-    t.blocks_each = std::min(t.blocks, most);
+  if (channels_inside) {
+    // The same lines of several blocks are next to each other in memory: up to 2 KiB of each
+    // position, if need be of fewer columns.
+    const int64_t wanted = std::min<int64_t>(t.blocks, 512 / t.lanes);
+    const int64_t least = 16 * SpanOf(c.axes[2], 1);
+    const int64_t floats = unit.l2_bytes / 2 / int64_t{sizeof(float)};
+    for (;; t.column_parts *= 2) {
+      t.blocks_each = 1;
+      t.blocks_each = std::clamp<int64_t>(floats / TaskFloats(c, t), 1, t.blocks);
+      if (t.blocks_each >= wanted || ColumnsOf(c, t) < 2 * std::max<int64_t>(least, 16)) break;
+    }
   }
   if (c.sum_pixels && threads > 1) {
     const Chunks chunks = MakeChunks(c);

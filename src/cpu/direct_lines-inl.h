@@ -28,6 +28,7 @@ struct TensorLine {
   T* first;
   int64_t step;
   int64_t channel_step;
+  int64_t ahead;  // to the line that will be needed after the next one
 };
 
 // Lines of blocks of lanes, `step` floats from block to block; each is a plane for each of its
@@ -64,6 +65,10 @@ HWY_INLINE void LoadBlock(const TensorLine<const T>& line, int64_t positions, in
   if (line.step == 1) {
     for (; c + 4 <= channels; c += 4) {
       const T* const from = line.first + c * line.channel_step;
+      for (int k = 0; k < 4; ++k) {
+        const T* const next = from + k * line.channel_step + line.ahead;
+        for (int64_t i = 0; i < positions; i += 64 / sizeof(T)) __builtin_prefetch(next + i);
+      }
       TurnFourRows(from, from + line.channel_step, from + 2 * line.channel_step,
                    from + 3 * line.channel_step, positions, to + c / kLanes * plane + c % kLanes,
                    kLanes);
@@ -80,11 +85,11 @@ HWY_INLINE void LoadBlock(const TensorLine<const T>& line, int64_t positions, in
 // Where channels are next to each other, position by position, so that memory is read in its order:
 // block by block, no CPU sees the next cache line coming (3 times the time).
 template <class T>
-void LoadBlocks(const TensorLine<const T>& line, int64_t positions, int64_t channels,
-                const BlockLines& to) {
+void LoadBlocks(const TensorLine<const T> line, int64_t positions, int64_t channels,
+                const BlockLines to) {
   if (line.channel_step != 1) {
     for (int64_t c = 0, b = 0; c < channels; c += kBlockLanes, ++b) {
-      LoadBlock(TensorLine<const T>{line.first + c * line.channel_step, line.step, line.channel_step},
+      LoadBlock(TensorLine<const T>{line.first + c * line.channel_step, line.step, line.channel_step, line.ahead},
                 positions, std::min<int64_t>(kBlockLanes, channels - c), to.first + b * to.step,
                 to.plane);
     }
@@ -139,7 +144,7 @@ HWY_INLINE void StoreApart(const TensorLine<T>& line, int64_t positions, int64_t
                            const BlockLines& from, const BlockLines& bias) {
   for (int64_t c = 0, count = 1; c < channels; c += count) {
     const bool turns = line.step == 1 && c + 4 <= channels && kLanes >= 4;
-    const TensorLine<T> at{line.first + c * line.channel_step, line.step, line.channel_step};
+    const TensorLine<T> at{line.first + c * line.channel_step, line.step, line.channel_step, line.ahead};
     const float* const sums = from.first + c / kLanes * from.plane + c % kLanes;
     const float* const add = bias.first + c / kLanes * bias.plane + c % kLanes;
     const int64_t done = turns ? StoreTurned(at, positions, sums, add) : 0;
@@ -156,11 +161,11 @@ HWY_INLINE void StoreApart(const TensorLine<T>& line, int64_t positions, int64_t
 // out = round(c + bias). A bias of +0 makes a -0 of c, which is a chunk alone, the +0 that it is
 // where it is added to zero.
 template <class T>
-void StoreBlocks(const TensorLine<T>& line, int64_t positions, int64_t channels,
-                 const BlockLines& from, const BlockLines& bias) {
+void StoreBlocks(const TensorLine<T> line, int64_t positions, int64_t channels,
+                 const BlockLines from, const BlockLines bias) {
   if (line.channel_step != 1) {
     for (int64_t c = 0, b = 0; c < channels; c += kBlockLanes, ++b) {
-      StoreApart(TensorLine<T>{line.first + c * line.channel_step, line.step, line.channel_step},
+      StoreApart(TensorLine<T>{line.first + c * line.channel_step, line.step, line.channel_step, line.ahead},
                  positions, std::min<int64_t>(kBlockLanes, channels - c),
                  BlockLines{from.first + b * from.step, 0, from.plane},
                  BlockLines{bias.first + b * bias.step, 0, bias.plane});

@@ -25,21 +25,36 @@ constexpr int kLag = kRegisters == 32 ? 8 : 3;
 constexpr int kMostTerms = kRegisters == 32 ? 8 : 4;
 
 // sum[i] += x(i) * first(i), then sum[i] += x(i + 1) * second(i). Sums are in rows of kRow; x(i + 1)
-// of the last of a row is beyond(row).
-template <int kSums, int kRow, class X, class Beyond, class First, class Second>
-HWY_INLINE void AddTwice(V (&sum)[kSums], const X& x, const Beyond& beyond, const First& first,
-                         const Second& second) {
+// of the last of a row is beyond(row). Loads come in twos, which are one instruction where they are
+// neighbours: a Neoverse-V1 reads five instructions in a cycle.
+template <int kSums, int kRow, class X, class Beyond, class Factors>
+HWY_INLINE void AddTwice(V (&sum)[kSums], const X& x, const Beyond& beyond, const Factors& first,
+                         const Factors& second) {
   V kept[kSums];
 #pragma GCC unroll 32
   for (int i = 0; i < kSums + kLag; ++i) {
     if (i < kSums) {
-      kept[i] = x(i);
+      if (i % kRow % 2 == 0) {
+        kept[i] = x(i);
+        if (i % kRow + 1 < kRow) kept[i + 1] = x(i + 1);
+      }
       sum[i] = FusedMulAdd(kept[i], first[i / kRow], sum[i]);
     }
     const int j = i - kLag;
     if (j < 0) continue;
     const V next = (j + 1) % kRow == 0 ? beyond(j / kRow) : kept[(j + 1) % kSums];
     sum[j] = FusedMulAdd(next, second[j / kRow], sum[j]);
+  }
+}
+
+// sum[i] += x(i) * factor(i)
+template <int kSums, int kRow, class X, class Factors>
+HWY_INLINE void AddOnce(V (&sum)[kSums], const X& x, const Factors& factor) {
+#pragma GCC unroll 32
+  for (int i = 0; i < kSums; i += 2) {
+    const V x0 = x(i), x1 = x(i + 1 < kSums ? i + 1 : i);
+    sum[i] = FusedMulAdd(x0, factor[i / kRow], sum[i]);
+    if (i + 1 < kSums) sum[i + 1] = FusedMulAdd(x1, factor[(i + 1) / kRow], sum[i + 1]);
   }
 }
 
@@ -77,14 +92,18 @@ HWY_INLINE void SumTapsOfPlanes(const TermRuns& all, int64_t plane, bool add, fl
     for (; t > 0; --t, g += all.term, w += kLanes) {
 #pragma GCC unroll 4
       for (int i = 0; i < kPlanes; ++i) factor[i] = hn::LoadU(d, w + i * all.w_plane);
-#pragma GCC unroll 32
-      for (int i = 0; i < kSums; ++i) {
-        const V x = hn::LoadU(d, g + i / kPixels * all.g_plane + i % kPixels * step);
-        sum[i] = FusedMulAdd(x, factor[i / kPixels], sum[i]);
-      }
+      AddOnce<kSums, kPixels>(
+          sum,
+          [&](int i) HWY_ATTR {
+            return hn::LoadU(d, g + i / kPixels * all.g_plane + i % kPixels * step);
+          },
+          factor);
     }
   }
   c += plane * all.c_plane + (kSlide < 0 ? (kPixels - 1) * kLanes : 0);
+#if defined(__GNUC__)
+  asm("" : "+r"(c));  // GCC would add it to each of the offsets that follow
+#endif
 #pragma GCC unroll 32
   for (int i = 0; i < kSums; ++i) {
     float* const to = c + i / kPixels * all.c_plane + i % kPixels * kStep;
@@ -176,10 +195,10 @@ HWY_INLINE void SumPixelsOfPlanes(const PixelRun& run, int64_t first, int64_t pl
   }
   for (; p < run.pixels; ++p, at += run.pixel, v0 += kLanes) {
     load_factors(factor, 0);
-#pragma GCC unroll 32
-    for (int i = 0; i < kSums; ++i) {
-      sum[i] = FusedMulAdd(load(i, i % kTerms * run.term), factor[i / kTerms], sum[i]);
-    }
+    AddOnce<kSums, kTerms>(
+        sum,
+        [&](int i) HWY_ATTR { return load(i, i % kTerms * (kSlides ? kLanes : run.term)); },
+        factor);
   }
 #pragma GCC unroll 32
   for (int i = 0; i < kSums; ++i) hn::StoreU(sum[i], d, place(i));
