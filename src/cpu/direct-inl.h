@@ -30,8 +30,8 @@ class DirectLines {
         sums_(PickedDirectSums()),
         chunks_(MakeChunks(c_)),
         last_(c_.axes[kAxes - 1]),
-        columns_(c_.sum_pixels ? CeilDiv(last_.pixels, t_.column_parts) : task.columns.size()),
-        memory_(MemoryOf(c_, t_, columns_)),
+        columns_(std::min(t_.columns, last_.pixels)),
+        memory_(MemoryOf(c_, t_)),
         slots_(memory_.slots),
         terms_(c_.taps() * c_.channels),
         blocks_(task.blocks.size()),
@@ -56,7 +56,13 @@ class DirectLines {
   // v = g w: the lines and columns of the task.
   void SumTaps() {
     for (int64_t b = 0; b < blocks_; ++b) PackWeights(b);
-    for (int64_t line = task_.lines.begin; line < task_.lines.end; ++line) SumTapsOfLine(line);
+    for (int64_t at = task_.columns.begin; at < task_.columns.end; at += columns_) {
+      const Range columns{at, std::min(at + columns_, task_.columns.end)};
+      std::fill(tags_, tags_ + slots_.count(), -1);
+      for (int64_t line = task_.lines.begin; line < task_.lines.end; ++line) {
+        SumTapsOfLine(line, columns);
+      }
+    }
   }
 
   // w = g^T v: the chunks of the task.
@@ -189,8 +195,9 @@ class DirectLines {
 
   // The slots of the lines of g that each line of taps reads at line (depth, height) of v; -1:
   // outside, and of no effect if the other factors are finite.
-  void FindLines(int64_t image, int64_t line, int64_t column_part, int64_t column) {
+  void FindLines(int64_t image, int64_t line, int64_t column) {
     const GatherAxis &axis0 = c_.axes[0], &axis1 = c_.axes[1];
+    const int64_t part = column / columns_, parts = CeilDiv(last_.pixels, columns_);
     const int64_t depth = line / axis1.pixels, height = line % axis1.pixels;
     int32_t* found = found_;
     for (int64_t d = 0; d < axis0.taps; ++d) {
@@ -202,8 +209,7 @@ class DirectLines {
         const int64_t slot =
             (slots_.keeps_planes ? at0 & (slots_.depth - 1) : d) * slots_.height +
             (slots_.keeps_lines ? at1 & (slots_.height - 1) : h);
-        const int64_t tag =
-            ((image * axis0.limit + at0) * axis1.limit + at1) * t_.column_parts + column_part;
+        const int64_t tag = ((image * axis0.limit + at0) * axis1.limit + at1) * parts + part;
         *found = static_cast<int32_t>(slot);
         if (tags_[slot] == tag) continue;
         tags_[slot] = tag;
@@ -235,11 +241,11 @@ class DirectLines {
     return count;
   }
 
-  void SumTapsOfLine(int64_t line) {
+  void SumTapsOfLine(int64_t line, const Range& columns) {
     const int64_t depth = line / c_.axes[1].pixels, height = line % c_.axes[1].pixels;
     const TensorLine<U> out{static_cast<U*>(work_.out) + c_.v.first + task_.image * c_.v.image +
                                 depth * c_.v.at[0] + height * c_.v.at[1] +
-                                task_.columns.begin * c_.v.at[2] + o_first_ * c_.v.o,
+                                columns.begin * c_.v.at[2] + o_first_ * c_.v.o,
                             c_.v.at[2], c_.v.o, c_.v.at[1]};
     // Blocks that are not full are each other's neighbours in no tensor.
     const bool full = t_.used == kBlockLanes;
@@ -250,20 +256,20 @@ class DirectLines {
         visit(own, LanesOf(b), b);
       }
     };
-    FindLines(task_.image, line, 0, task_.columns.begin);
+    FindLines(task_.image, line, columns.begin);
     const bool scales = work_.beta != 0;
     if (scales) {
       for_blocks([&](const TensorLine<U>& to, int64_t lanes, int64_t b) {
-        LoadScaledBlocks(to, columns_, lanes, work_.beta, Blocks(Line(b), v_plane_));
+        LoadScaledBlocks(to, columns.size(), lanes, work_.beta, Blocks(Line(b), v_plane_));
       });
     }
-    for (int64_t b = 0; b < blocks_; ++b) SumTapsOfBlock(b, scales);
+    for (int64_t b = 0; b < blocks_; ++b) SumTapsOfBlock(b, columns.size(), scales);
     for_blocks([&](const TensorLine<U>& to, int64_t lanes, int64_t b) {
-      StoreBlocks(to, columns_, lanes, Blocks(Line(b), v_plane_), Blocks(Bias(b), w_plane_));
+      StoreBlocks(to, columns.size(), lanes, Blocks(Line(b), v_plane_), Blocks(Bias(b), w_plane_));
     });
   }
 
-  void SumTapsOfBlock(int64_t b, bool scales) const {
+  void SumTapsOfBlock(int64_t b, int64_t pixels, bool scales) const {
     const int64_t chunks = chunks_.count(), tap_step = last_.tap_step * position_floats_;
     float* const c = Line(b);
     if (chunks == 0 && !scales) std::fill(c, c + columns_ * kBlockLanes, 0.0f);
@@ -280,7 +286,7 @@ class DirectLines {
                    g_plane_,
                    w_plane_,
                    v_plane_};
-      sums_.sum_taps(all, LanesOf(b), columns_, scales || i > 0, c);
+      sums_.sum_taps(all, LanesOf(b), pixels, scales || i > 0, c);
     }
   }
 
@@ -311,7 +317,7 @@ class DirectLines {
                   pixels, LanesOf(b), Line(b), v_plane_);
       }
     }
-    FindLines(image, line, column / columns_, column / columns_ * columns_);
+    FindLines(image, line, column / columns_ * columns_);
     const int64_t first = column % columns_ * last_.pixel_step - reach_;
     for (int64_t b = 0; b < blocks_; ++b) {
       if (work_.bias_out != nullptr) AddToBias(b, pixels);

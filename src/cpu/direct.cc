@@ -34,21 +34,16 @@ Problem WithLines(Problem p) {
   return p;
 }
 
-int64_t ColumnsOf(const Contraction& c, const DirectTiling& t) {
-  return CeilDiv(c.axes[kAxes - 1].pixels, t.column_parts);
-}
-
 int64_t TaskFloats(const Contraction& c, const DirectTiling& t) {
-  return MemoryOf(c, t, ColumnsOf(c, t)).floats(t.blocks_each);
+  return MemoryOf(c, t).floats(t.blocks_each);
 }
 
-// Columns of a line that one block has in `floats`; 0: not even eight.
+// As many columns at once as `floats` allow one block; false: not even eight.
 bool CutColumns(const Contraction& c, int64_t floats, DirectTiling& t) {
-  const int64_t pixels = std::max<int64_t>(1, c.axes[kAxes - 1].pixels);
-  for (int64_t columns = pixels;; columns = CeilDiv(columns, 2)) {
-    t.column_parts = CeilDiv(pixels, columns);
+  for (t.columns = std::max<int64_t>(1, c.axes[kAxes - 1].pixels);;
+       t.columns = CeilDiv(t.columns, 2)) {
     if (TaskFloats(c, t) <= floats) return true;
-    if (columns <= 8) return false;
+    if (t.columns <= 8) return false;
   }
 }
 
@@ -58,17 +53,21 @@ DirectTiling StackTiling(const Contraction& c, const Problem& p, int lanes) {
   t.used = t.lanes / c.o * c.o;
   t.blocks = t.block_tasks = CeilDiv(p.groups * c.o, t.used);
   t.on_stack = true;
-  if (!CutColumns(c, DirectTiling::kStackFloats, t)) t.column_parts = 0;
+  if (!CutColumns(c, DirectTiling::kStackFloats, t)) t.columns = 0;
   return t;
 }
 
 // Lines of a task: bands, so that there are tasks for all threads, but of some height, since bands
-// share the lines between them.
+// share the lines between them; then columns.
 void CutLines(const Contraction& c, int threads, int64_t others, DirectTiling& t) {
+  if (threads == 1) return;
   const int64_t lines = c.axes[0].pixels * c.axes[1].pixels;
   const int64_t least = 2 * c.axes[1].taps;
-  const int64_t wanted = threads == 1 ? 1 : CeilDiv(4 * threads, std::max<int64_t>(1, others));
+  int64_t wanted = CeilDiv(4 * threads, std::max<int64_t>(1, others));
   t.bands = std::clamp<int64_t>(wanted, 1, std::max<int64_t>(1, lines / least));
+  wanted = CeilDiv(wanted, t.bands);
+  const int64_t parts = CeilDiv(c.axes[kAxes - 1].pixels, t.columns);
+  t.column_tasks = std::clamp<int64_t>(wanted, 1, std::max<int64_t>(1, parts));
 }
 
 LineSlots SlotsOf(const Contraction& c, const DirectTiling& t, int64_t columns) {
@@ -98,7 +97,8 @@ double WorkOf(const Problem& p) { return CountMultiplyAdds(p) + CountBytes(p); }
 
 }  // namespace
 
-DirectMemory MemoryOf(const Contraction& c, const DirectTiling& t, int64_t columns) {
+DirectMemory MemoryOf(const Contraction& c, const DirectTiling& t) {
+  const int64_t columns = std::min(t.columns, c.axes[kAxes - 1].pixels);
   DirectMemory m;
   m.slots = SlotsOf(c, t, columns);
   m.tag_floats = CeilDiv(m.slots.count(), 8) * 16;
@@ -113,7 +113,7 @@ std::string DirectRefusal(const Problem& problem) {
   const Problem p = WithLines(problem);
   const Contraction c = MakeLargestPlainContraction(p);
   if (c.axes[0].taps * c.axes[1].taps > DirectTiling::kMostLines) return "it has too many lines of taps";
-  if (StackTiling(c, p, PickedVectorUnit(p.type).lanes).column_parts == 0) {
+  if (StackTiling(c, p, PickedVectorUnit(p.type).lanes).columns == 0) {
     return "its lines and taps do not fit into the memory of a task";
   }
   return "";
@@ -128,9 +128,9 @@ DirectTiling DirectTilingOf(const Problem& problem, int threads, int64_t limit) 
   const auto cut = [&](DirectTiling& tiling) {
     const int64_t images = c.sum_pixels ? 1 : p.batch;
     tiling.slots = 1;
-    if (!c.sum_pixels) CutLines(c, threads, images * tiling.block_tasks * tiling.column_parts, tiling);
-    const int64_t tasks = images * tiling.block_tasks * tiling.bands *
-                          (c.sum_pixels ? tiling.chunk_parts : tiling.column_parts);
+    if (!c.sum_pixels) CutLines(c, threads, images * tiling.block_tasks, tiling);
+    const int64_t tasks =
+        images * tiling.block_tasks * tiling.bands * tiling.column_tasks * tiling.chunk_parts;
     // A thread that is woken for less than 10 us of work costs more than it does.
     const double most = std::clamp(WorkOf(p) / 3e5, 1.0, double(threads));
     tiling.slots = std::clamp<int64_t>(tasks, 1, static_cast<int64_t>(most));
@@ -142,15 +142,15 @@ DirectTiling DirectTilingOf(const Problem& problem, int threads, int64_t limit) 
   t.line_floats = block_floats;
   const bool channels_inside = c.g.channel == 1 || c.v.o == 1;
   if (channels_inside) {
-    // The same lines of several blocks are next to each other in memory: up to 2 KiB of each
+    // The same lines of several blocks are next to each other in memory: up to 8 KiB of each
     // position, if need be of fewer columns.
-    const int64_t wanted = std::min<int64_t>(t.blocks, 512 / t.lanes);
-    const int64_t least = 16 * SpanOf(c.axes[2], 1);
-    const int64_t floats = unit.l2_bytes / 2 / int64_t{sizeof(float)};
-    for (;; t.column_parts *= 2) {
+    const int64_t wanted = std::min<int64_t>(t.blocks, 2048 / t.lanes);
+    const int64_t least = 4 * SpanOf(c.axes[2], 1);
+    const int64_t floats = unit.l2_bytes / 4 * 3 / int64_t{sizeof(float)};
+    for (;; t.columns = CeilDiv(t.columns, 2)) {
       t.blocks_each = 1;
       t.blocks_each = std::clamp<int64_t>(floats / TaskFloats(c, t), 1, t.blocks);
-      if (t.blocks_each >= wanted || ColumnsOf(c, t) < 2 * std::max<int64_t>(least, 16)) break;
+      if (t.blocks_each >= wanted || t.columns < 2 * std::max<int64_t>(least, 16)) break;
     }
   }
   if (c.sum_pixels && threads > 1) {
@@ -201,9 +201,9 @@ void RunDirect(const Problem& problem, const Operands& operands, float beta, con
   };
   const auto memory_of = [&](int slot) { return t.on_stack ? nullptr : memory + slot * t.task_floats; };
   if (!wgrad) {
-    const int64_t phases = CountPlainPhases(p), parts = t.bands * t.column_parts;
+    const int64_t phases = CountPlainPhases(p), parts = t.bands * t.column_tasks;
     ForRanges(crew, p.batch * t.block_tasks * parts, 1, [&](int slot, int64_t i, int64_t) {
-      const int64_t band = i / t.column_parts % t.bands, part = i % t.column_parts;
+      const int64_t band = i / t.column_tasks % t.bands, part = i % t.column_tasks;
       for (int64_t phase = 0; phase < phases; ++phase) {
         const Contraction c = MakePlainContraction(p, phase);
         DirectWork own = work;
@@ -212,8 +212,8 @@ void RunDirect(const Problem& problem, const Operands& operands, float beta, con
         const DirectTask task{.blocks = blocks_of(i / parts % t.block_tasks),
                               .image = i / parts / t.block_tasks,
                               .lines = {lines * band / t.bands, lines * (band + 1) / t.bands},
-                              .columns = {columns * part / t.column_parts,
-                                          columns * (part + 1) / t.column_parts}};
+                              .columns = {columns * part / t.column_tasks,
+                                          columns * (part + 1) / t.column_tasks}};
         if (task.lines.size() > 0 && task.columns.size() > 0) run(own, task, memory_of(slot));
       }
     });

@@ -35,7 +35,8 @@ struct DirectTiling {
   int64_t blocks_each = 1;  // of a task
   int64_t block_tasks = 1;
   int64_t bands = 1;         // of lines
-  int64_t column_parts = 1;  // of a line
+  int64_t columns = 1;       // of a line that are computed at once
+  int64_t column_tasks = 1;  // of each band
   int64_t chunk_parts = 1;   // of chunks that are summed side by side
   int64_t line_floats = 0;   // that the lines of a block may take, to be kept
   int64_t task_floats = 0;   // memory of a task
@@ -99,7 +100,7 @@ struct DirectTask {
   bool adds_slabs = false;
 };
 
-DirectMemory MemoryOf(const Contraction& c, const DirectTiling& t, int64_t columns);
+DirectMemory MemoryOf(const Contraction& c, const DirectTiling& t);
 
 using RunDirectFunction = void (*)(const DirectWork& work, const DirectTask& task, float* memory);
 void RunDirectF32(const DirectWork& work, const DirectTask& task, float* memory);
