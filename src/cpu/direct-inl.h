@@ -37,7 +37,9 @@ class DirectLines {
         blocks_(task.blocks.size()),
         o_first_(task.blocks.begin * t_.used),
         o_count_(std::min(task.blocks.end * t_.used, work.groups * c_.o) - o_first_),
-        position_floats_(c_.channels * kLanes),
+        fours_(HasFours(c_, kLanes)),
+        tap_floats_(c_.channels * kLanes),
+        position_floats_(fours_ ? kLanes : tap_floats_),
         g_plane_(slots_.span * position_floats_),
         v_plane_(columns_ * kLanes),
         w_plane_((terms_ + 1) * kLanes),
@@ -59,8 +61,10 @@ class DirectLines {
     for (int64_t at = task_.columns.begin; at < task_.columns.end; at += columns_) {
       const Range columns{at, std::min(at + columns_, task_.columns.end)};
       std::fill(tags_, tags_ + slots_.count(), -1);
-      for (int64_t line = task_.lines.begin; line < task_.lines.end; ++line) {
-        SumTapsOfLine(line, columns);
+      for (int64_t image = task_.images.begin; image < task_.images.end; ++image) {
+        for (int64_t line = task_.lines.begin; line < task_.lines.end; ++line) {
+          SumTapsOfLine(image, line, columns);
+        }
       }
     }
   }
@@ -111,7 +115,12 @@ class DirectLines {
 
   // Of a block, those that exist.
   int64_t LanesOf(int64_t b) const { return std::min(t_.used, o_count_ - b * t_.used); }
-  bool is_plain() const { return c_.o == 1 && c_.channels == 1; }
+  int64_t ChannelsOf(int64_t b) const { return LanesOf(b) / c_.o * c_.channels; }
+  // Channels of a block of g are its lanes, one by one.
+  bool is_plain() const {
+    return (c_.o == 1 && c_.channels == 1) ||
+           (fours_ && t_.used == kBlockLanes && c_.o == c_.channels);
+  }
 
   int64_t WeightOffset(int64_t o, int64_t tap, int64_t channel) const {
     const int64_t taps2 = c_.axes[2].taps, taps1 = c_.axes[1].taps;
@@ -156,7 +165,8 @@ class DirectLines {
     const int64_t inside = std::clamp<int64_t>(-position, 0, slots_.span);
     const int64_t end = std::clamp<int64_t>(last_.limit - position, inside, slots_.span);
     for (int64_t b = 0; b < blocks_; ++b) {
-      for (int64_t l = 0; l < LanesOf(b); l += kLanes) {
+      const int64_t lanes = fours_ ? ChannelsOf(b) : LanesOf(b);
+      for (int64_t l = 0; l < lanes; l += kLanes) {
         float* const to = LineAt(b, slot) + l / kLanes * g_plane_;
         std::fill(to, to + inside * position_floats_, 0.0f);
         std::fill(to + end * position_floats_, to + g_plane_, 0.0f);
@@ -173,7 +183,11 @@ class DirectLines {
                         Blocks(LineAt(0, slot) + inside * kLanes, g_plane_));
     }
     for (int64_t b = 0; b < blocks_; ++b) {
-      SpreadLine(b, line, end - inside, LineAt(b, slot) + inside * position_floats_);
+      TensorLine<const T> own = line;
+      own.first += b * ChannelsOf(0) * line.channel_step;
+      float* const to = LineAt(b, slot) + inside * position_floats_;
+      fours_ ? LoadBlock(own, end - inside, ChannelsOf(b), to, g_plane_)
+             : SpreadLine(b, own, end - inside, to);
     }
   }
 
@@ -181,8 +195,7 @@ class DirectLines {
   void SpreadLine(int64_t b, TensorLine<const T> line, int64_t positions, float* to) const {
     constexpr int64_t kFloats = 2048;
     float channels_of[kFloats];
-    const int64_t lanes = LanesOf(b), channels = lanes / c_.o * c_.channels;
-    line.first += b * (t_.used / c_.o) * c_.channels * line.channel_step;
+    const int64_t lanes = LanesOf(b), channels = ChannelsOf(b);
     const int64_t most = kFloats / channels;
     for (int64_t i = 0; i < positions; i += most) {
       const int64_t count = std::min(most, positions - i);
@@ -229,21 +242,21 @@ class DirectLines {
       const float* const first =
           (found_[i] < 0 ? zero_line_ : LineAt(b, found_[i])) - reach_ * position_floats_;
       if (whole_lines) {
-        runs[count++] = {first, w + tap * position_floats_};
+        runs[count++] = {first, w + tap * tap_floats_};
         continue;
       }
-      const int64_t channel = chunk.outer.begin * kLanes;
+      const int64_t channel = chunk.outer.begin * kLanes, g_channel = fours_ ? 0 : channel;
       const Range inside{std::max(tap, chunk.inner.begin), std::min(tap + taps, chunk.inner.end)};
       for (int64_t t = inside.begin; t < inside.end; ++t) {
-        runs[count++] = {first + (t - tap) * tap_step + channel, w + t * position_floats_ + channel};
+        runs[count++] = {first + (t - tap) * tap_step + g_channel, w + t * tap_floats_ + channel};
       }
     }
     return count;
   }
 
-  void SumTapsOfLine(int64_t line, const Range& columns) {
+  void SumTapsOfLine(int64_t image, int64_t line, const Range& columns) {
     const int64_t depth = line / c_.axes[1].pixels, height = line % c_.axes[1].pixels;
-    const TensorLine<U> out{static_cast<U*>(work_.out) + c_.v.first + task_.image * c_.v.image +
+    const TensorLine<U> out{static_cast<U*>(work_.out) + c_.v.first + image * c_.v.image +
                                 depth * c_.v.at[0] + height * c_.v.at[1] +
                                 columns.begin * c_.v.at[2] + o_first_ * c_.v.o,
                             c_.v.at[2], c_.v.o, c_.v.at[1]};
@@ -256,7 +269,7 @@ class DirectLines {
         visit(own, LanesOf(b), b);
       }
     };
-    FindLines(task_.image, line, columns.begin);
+    FindLines(image, line, columns.begin);
     const bool scales = work_.beta != 0;
     if (scales) {
       for_blocks([&](const TensorLine<U>& to, int64_t lanes, int64_t b) {
@@ -277,7 +290,7 @@ class DirectLines {
     for (int64_t i = 0; i < chunks; ++i) {
       const Chunk chunk = ChunkAt(chunks_, i);
       const bool whole_lines =
-          chunk.terms() == terms_ &&
+          !fours_ && chunk.terms() == terms_ &&
           (c_.channels == 1 || last_.taps == 1 || tap_step == position_floats_);
       const TermRuns all{runs, CollectRuns(b, whole_lines, chunk, runs),
                    whole_lines ? last_.taps * c_.channels : chunk.outer.size(),
@@ -286,6 +299,11 @@ class DirectLines {
                    g_plane_,
                    w_plane_,
                    v_plane_};
+      if (fours_) {
+        const GroupShape shape{c_.channels, c_.o, chunk.outer.begin, chunk.outer.size()};
+        sums_.sum_group_taps(all, shape, LanesOf(b), pixels, scales || i > 0, c);
+        continue;
+      }
       sums_.sum_taps(all, LanesOf(b), pixels, scales || i > 0, c);
     }
   }
@@ -329,19 +347,21 @@ class DirectLines {
   void SumPixelsOfBlock(int64_t b, int64_t first, int64_t pixels) const {
     const int64_t tap_step = last_.tap_step * position_floats_;
     // Terms of a line of taps that are as far from each other as their neighbours.
-    const bool even = c_.channels == 1 || last_.taps == 1 || tap_step == position_floats_;
+    const bool even =
+        fours_ || c_.channels == 1 || last_.taps == 1 || tap_step == position_floats_;
     const int64_t parts = even ? 1 : last_.taps;
     PixelRun run{.g = {},
                  .sums = {},
                  .v = Line(b),
                  .pixels = pixels,
-                 .terms = last_.taps * c_.channels / parts,
-                 .term = c_.channels == 1 ? tap_step : kLanes,
+                 .terms = fours_ ? last_.taps : last_.taps * c_.channels / parts,
+                 .term = fours_ || c_.channels == 1 ? tap_step : kLanes,
                  .pixel = last_.pixel_step * position_floats_,
                  .g_plane = g_plane_,
                  .v_plane = v_plane_,
                  .sum_plane = w_plane_};
-    const int together = sums_.lines_together(run.terms);
+    const int together =
+        fours_ ? sums_.group_lines_together(run.terms) : sums_.lines_together(run.terms);
     const int64_t lines = c_.axes[0].taps * c_.axes[1].taps;
     int finite = -1;  // not known
     int count = 0;
@@ -353,7 +373,7 @@ class DirectLines {
       }
       if (g != nullptr) {
         run.g[count] = g + first;
-        run.sums[count++] = Chain(b) + i * last_.taps * position_floats_;
+        run.sums[count++] = Chain(b) + i * last_.taps * tap_floats_;
       }
       if (count == 0 || (count < together && i + 1 < lines)) continue;
       SumPixelsOfParts(b, run, count, parts, tap_step);
@@ -362,11 +382,15 @@ class DirectLines {
   }
 
   void SumPixelsOfParts(int64_t b, PixelRun run, int count, int64_t parts, int64_t tap_step) const {
+    if (fours_) {
+      const GroupShape shape{c_.channels, c_.o, 0, c_.channels};
+      return sums_.sum_group_pixels(run, shape, LanesOf(b), count);
+    }
     for (int64_t part = 0; part < parts; ++part) {
       sums_.sum_pixels(run, LanesOf(b), count);
       for (int i = 0; i < count; ++i) {
         run.g[i] += tap_step;
-        run.sums[i] += position_floats_;
+        run.sums[i] += tap_floats_;
       }
     }
   }
@@ -444,7 +468,9 @@ class DirectLines {
   const int64_t terms_;
   const int64_t blocks_;
   const int64_t o_first_, o_count_;  // of all groups
-  const int64_t position_floats_;
+  const bool fours_;
+  const int64_t tap_floats_;       // of w and of sums, in a plane
+  const int64_t position_floats_;  // of g, in a plane
   const int64_t g_plane_, v_plane_, w_plane_;
   const int64_t reach_;  // of the taps of a line, before its first position
   float* const zero_line_;

@@ -49,6 +49,7 @@ bool CutColumns(const Contraction& c, int64_t floats, DirectTiling& t) {
 
 DirectTiling StackTiling(const Contraction& c, const Problem& p, int lanes) {
   DirectTiling t;
+  t.vector_lanes = lanes;
   t.lanes = LanesOfBlock(lanes);
   t.used = t.lanes / c.o * c.o;
   t.blocks = t.block_tasks = CeilDiv(p.groups * c.o, t.used);
@@ -57,24 +58,31 @@ DirectTiling StackTiling(const Contraction& c, const Problem& p, int lanes) {
   return t;
 }
 
-// Lines of a task: bands, so that there are tasks for all threads, but of some height, since bands
-// share the lines between them; then columns.
-void CutLines(const Contraction& c, int threads, int64_t others, DirectTiling& t) {
+// Tasks for all threads: of images, which share nothing but the weights; then bands, of some height,
+// since neighbours read the same lines; then columns.
+void CutPixels(const Contraction& c, int threads, DirectTiling& t) {
   if (threads == 1) return;
-  const int64_t lines = c.axes[0].pixels * c.axes[1].pixels;
-  const int64_t least = 2 * c.axes[1].taps;
-  int64_t wanted = CeilDiv(4 * threads, std::max<int64_t>(1, others));
+  const int64_t lines = c.axes[0].pixels * c.axes[1].pixels, least = 2 * c.axes[1].taps;
+  int64_t wanted = CeilDiv(4 * threads, t.block_tasks);
+  t.image_tasks = std::clamp<int64_t>(wanted, 1, std::max<int64_t>(1, c.images));
+  wanted = CeilDiv(wanted, t.image_tasks);
   t.bands = std::clamp<int64_t>(wanted, 1, std::max<int64_t>(1, lines / least));
   wanted = CeilDiv(wanted, t.bands);
   const int64_t parts = CeilDiv(c.axes[kAxes - 1].pixels, t.columns);
   t.column_tasks = std::clamp<int64_t>(wanted, 1, std::max<int64_t>(1, parts));
 }
 
+// Of g, of a block.
+int64_t PositionFloats(const Contraction& c, const DirectTiling& t) {
+  if (!HasFours(c, t.vector_lanes)) return c.channels * t.lanes;
+  return CeilDiv(t.used / c.o * c.channels, 16) * 16;
+}
+
 LineSlots SlotsOf(const Contraction& c, const DirectTiling& t, int64_t columns) {
   const GatherAxis &depth = c.axes[0], &height = c.axes[1];
   LineSlots s;
   s.span = SpanOf(c.axes[kAxes - 1], columns);
-  s.line_floats = s.span * c.channels * t.lanes;
+  s.line_floats = s.span * PositionFloats(c, t);
   const auto fits = [&](int64_t planes, int64_t lines) {
     s.depth = planes;
     s.height = lines;
@@ -109,7 +117,7 @@ DirectMemory MemoryOf(const Contraction& c, const DirectTiling& t) {
 
 std::string DirectRefusal(const Problem& problem) {
   if (problem.groups == 1) return "there is one group";
-  if (!HasSmallGroups(problem)) return "groups have more than 8 channels";
+  if (!HasSmallGroups(problem)) return "groups have more than 16 channels";
   const Problem p = WithLines(problem);
   const Contraction c = MakeLargestPlainContraction(p);
   if (c.axes[0].taps * c.axes[1].taps > DirectTiling::kMostLines) return "it has too many lines of taps";
@@ -126,11 +134,9 @@ DirectTiling DirectTilingOf(const Problem& problem, int threads, int64_t limit) 
   const DirectTiling stack = StackTiling(c, p, unit.lanes);
   DirectTiling t = stack;
   const auto cut = [&](DirectTiling& tiling) {
-    const int64_t images = c.sum_pixels ? 1 : p.batch;
-    tiling.slots = 1;
-    if (!c.sum_pixels) CutLines(c, threads, images * tiling.block_tasks, tiling);
-    const int64_t tasks =
-        images * tiling.block_tasks * tiling.bands * tiling.column_tasks * tiling.chunk_parts;
+    if (!c.sum_pixels) CutPixels(c, threads, tiling);
+    const int64_t tasks = tiling.block_tasks * tiling.image_tasks * tiling.bands *
+                          tiling.column_tasks * tiling.chunk_parts;
     // A thread that is woken for less than 10 us of work costs more than it does.
     const double most = std::clamp(WorkOf(p) / 3e5, 1.0, double(threads));
     tiling.slots = std::clamp<int64_t>(tasks, 1, static_cast<int64_t>(most));
@@ -202,15 +208,17 @@ void RunDirect(const Problem& problem, const Operands& operands, float beta, con
   const auto memory_of = [&](int slot) { return t.on_stack ? nullptr : memory + slot * t.task_floats; };
   if (!wgrad) {
     const int64_t phases = CountPlainPhases(p), parts = t.bands * t.column_tasks;
-    ForRanges(crew, p.batch * t.block_tasks * parts, 1, [&](int slot, int64_t i, int64_t) {
+    ForRanges(crew, t.image_tasks * t.block_tasks * parts, 1, [&](int slot, int64_t i, int64_t) {
       const int64_t band = i / t.column_tasks % t.bands, part = i % t.column_tasks;
+      const int64_t image = i / parts / t.block_tasks;
       for (int64_t phase = 0; phase < phases; ++phase) {
         const Contraction c = MakePlainContraction(p, phase);
         DirectWork own = work;
         own.c = &c;
         const int64_t lines = c.axes[0].pixels * c.axes[1].pixels, columns = c.axes[2].pixels;
         const DirectTask task{.blocks = blocks_of(i / parts % t.block_tasks),
-                              .image = i / parts / t.block_tasks,
+                              .images = {p.batch * image / t.image_tasks,
+                                         p.batch * (image + 1) / t.image_tasks},
                               .lines = {lines * band / t.bands, lines * (band + 1) / t.bands},
                               .columns = {columns * part / t.column_tasks,
                                           columns * (part + 1) / t.column_tasks}};

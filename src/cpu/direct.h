@@ -2,9 +2,10 @@
 // fills no tile. Lanes of its vectors are o of neighbouring groups; nothing is multiplied but what
 // is needed. Its sums have the order of the contraction (contraction.h), so the bits are the same.
 //
-// Lines of g are copied into memory as [position, channel of the group, o]: any layout, type and
-// padding is absorbed there. A line of v is then summed from the lines that its kernel meets, and
-// stored; or, where pixels are summed, a line of g and one of v give a line of taps.
+// Lines of g are copied into memory: any layout, type and padding is absorbed there. A line of v is
+// then summed from the lines that its kernel meets, and stored; or, where pixels are summed, a line
+// of g and one of v give a line of taps. Each o of a group has a lane; its factors of g are copied
+// for each of them, or, of groups of fours, taken from a lane of a vector of channels.
 #ifndef CONVGRAD_CPU_DIRECT_H_
 #define CONVGRAD_CPU_DIRECT_H_
 
@@ -23,17 +24,27 @@ constexpr int64_t LanesOfBlock(int vector_lanes) {
   return vector_lanes > 8 ? 2 * int64_t{vector_lanes} : 16;
 }
 
-// The cut of one problem into tasks. A task has some blocks of o, an image (but where pixels are
-// summed) and a part of its lines and columns.
+// Whether the channels of a line of g can stay as they are: fours of them in a vector, each of which
+// is a factor of one vector of o, or of the same four of o. And no chunk cuts them.
+inline bool HasFours(const Contraction& c, int vector_lanes) {
+  const bool fours = c.channels % 4 == 0 && c.o % 4 == 0 && vector_lanes >= 4;
+  return fours && ((c.channels == 4 && c.o == 4) || c.o % vector_lanes == 0) &&
+         (c.sum_pixels || MakeChunks(c).outer_block % 4 == 0);
+}
+
+// The cut of one problem into tasks. A task has some blocks of o, some images and a part of their
+// lines and columns; where pixels are summed, some chunks.
 struct DirectTiling {
   static constexpr int64_t kStackFloats = 20 << 10;
   static constexpr int64_t kMostLines = Chunks::kLongest;  // of taps
 
+  int vector_lanes = 4;
   int64_t lanes = 16;       // of a block of o
   int64_t used = 16;        // of them: whole groups
   int64_t blocks = 1;       // of all groups
   int64_t blocks_each = 1;  // of a task
   int64_t block_tasks = 1;
+  int64_t image_tasks = 1;
   int64_t bands = 1;         // of lines
   int64_t columns = 1;       // of a line that are computed at once
   int64_t column_tasks = 1;  // of each band
@@ -93,7 +104,7 @@ struct DirectWork {
 
 struct DirectTask {
   Range blocks{};
-  int64_t image = 0;
+  Range images{};
   Range lines{};    // of v, of all depths
   Range columns{};  // of a line
   Range chunks{};   // where pixels are summed

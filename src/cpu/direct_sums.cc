@@ -255,8 +255,206 @@ void SumPixelsHere(const PixelRun& run, int64_t lanes, int lines) {
   }
 }
 
+// Groups of fours.
+
+// As many pixels as there are registers for their sums and their channels.
+constexpr int kMostGroupPixels = kRegisters == 32 ? 14 : 6;
+constexpr int kMostPixelsOfTwo = kRegisters == 32 ? 8 : 4;
+constexpr int kMostGroupTaps = kRegisters == 32 ? 6 : 3;
+constexpr int kTapsOfTwoGroupLines = kRegisters == 32 ? 3 : 1;
+
+// Channel i of four.
+template <int i, bool kOfBlocks>
+HWY_INLINE V Channel(const float* g, V four) {
+#if HWY_TARGET == HWY_SCALAR
+  (void)four;
+  return hn::Set(D(), g[i]);
+#else
+  if constexpr (kOfBlocks || CONVGRAD_MULTIPLIES_BY_LANES) {
+    return hn::Broadcast<i>(four);
+  } else {
+    return hn::Set(D(), g[i]);
+  }
+#endif
+}
+
+template <bool kOfBlocks>
+constexpr bool kLoadsFours = kOfBlocks || CONVGRAD_MULTIPLIES_BY_LANES;
+
+// kPlanes of one group.
+template <int i, bool kOfBlocks, int kPixels, int kPlanes>
+HWY_INLINE void AddChannel(const float* g, int64_t pixel, const V (&x)[kPixels], const float* w,
+                           int64_t w_plane, V (&sum)[kPlanes][kPixels]) {
+  V factor[kPlanes];
+#pragma GCC unroll 2
+  for (int k = 0; k < kPlanes; ++k) factor[k] = hn::LoadU(D(), w + k * w_plane + i * kLanes);
+#pragma GCC unroll 2
+  for (int k = 0; k < kPlanes; ++k) {
+#pragma GCC unroll 16
+    for (int p = 0; p < kPixels; ++p) {
+      sum[k][p] = FusedMulAdd(Channel<i, kOfBlocks>(g + p * pixel, x[p]), factor[k], sum[k][p]);
+    }
+  }
+}
+
+template <int kPixels, int kPlanes, bool kOfBlocks>
+HWY_INLINE void SumGroupTapsOfPlanes(const TermRuns& all, const GroupShape& shape, int64_t plane,
+                                     bool add, float* c) {
+  const D d;
+  V sum[kPlanes][kPixels];
+#pragma GCC unroll 2
+  for (int k = 0; k < kPlanes; ++k) {
+#pragma GCC unroll 16
+    for (int p = 0; p < kPixels; ++p) sum[k][p] = hn::Zero(d);
+  }
+  for (const TermRun* run = all.runs; run < all.runs + all.count; ++run) {
+    for (int64_t four = 0; four < shape.channels; four += 4) {
+      const float* const g =
+          run->g + shape.OffsetOf(plane, shape.first + four, kLanes, all.g_plane);
+      const float* const w = run->w + plane * all.w_plane + four * kLanes;
+      V x[kPixels];
+#pragma GCC unroll 16
+      for (int p = 0; p < kPixels; ++p) {
+        x[p] = kLoadsFours<kOfBlocks> ? hn::LoadU(d, g + p * all.pixel) : hn::Zero(d);
+      }
+      AddChannel<0, kOfBlocks>(g, all.pixel, x, w, all.w_plane, sum);
+      AddChannel<1, kOfBlocks>(g, all.pixel, x, w, all.w_plane, sum);
+      AddChannel<2, kOfBlocks>(g, all.pixel, x, w, all.w_plane, sum);
+      AddChannel<3, kOfBlocks>(g, all.pixel, x, w, all.w_plane, sum);
+    }
+  }
+#pragma GCC unroll 2
+  for (int k = 0; k < kPlanes; ++k) {
+#pragma GCC unroll 16
+    for (int p = 0; p < kPixels; ++p) {
+      float* const to = c + (plane + k) * all.c_plane + p * kLanes;
+      hn::StoreU(add ? hn::Add(hn::LoadU(d, to), sum[k][p]) : sum[k][p], d, to);
+    }
+  }
+}
+
+// Two planes of a group share its channels; a group of four has one.
+template <int kPixels, int kPlanes>
+HWY_NOINLINE void SumGroupTapsTile(const TermRuns& all, const GroupShape& shape, int64_t lanes,
+                                   bool add, float* c) {
+  for (int64_t i = 0; i * kLanes < lanes; i += kPlanes) {
+    kPlanes == 1 && shape.o == 4
+        ? SumGroupTapsOfPlanes<kPixels, kPlanes, kPlanes == 1>(all, shape, i, add, c)
+        : SumGroupTapsOfPlanes<kPixels, kPlanes, false>(all, shape, i, add, c);
+  }
+}
+
+using SumGroupTapsFunction = void (*)(const TermRuns& all, const GroupShape& shape, int64_t lanes,
+                                      bool add, float* c);
+template <int kPlanes, class Sizes>
+struct GroupTapsTiles;
+template <int kPlanes, int... kPixels>
+struct GroupTapsTiles<kPlanes, std::integer_sequence<int, kPixels...>> {
+  static constexpr SumGroupTapsFunction kOf[] = {SumGroupTapsTile<kPixels + 1, kPlanes>...};
+};
+template <int kPlanes, int kMost>
+constexpr const SumGroupTapsFunction* kGroupTapsTiles =
+    GroupTapsTiles<kPlanes, std::make_integer_sequence<int, kMost>>::kOf;
+
+void SumGroupTapsHere(const TermRuns& all, const GroupShape& shape, int64_t lanes, int64_t pixels,
+                      bool add, float* c) {
+  const bool two = shape.o % (2 * kLanes) == 0;
+  const SumGroupTapsFunction* const of = two ? kGroupTapsTiles<2, kMostPixelsOfTwo>
+                                             : kGroupTapsTiles<1, kMostGroupPixels>;
+  const int64_t tiles = CeilDiv(pixels, two ? kMostPixelsOfTwo : kMostGroupPixels);
+  for (int64_t i = 0, at = 0; i < tiles; ++i) {
+    const int64_t count = (pixels - at) / (tiles - i);
+    of[count - 1](all, shape, lanes, add, c + at * kLanes);
+    at += count;
+    for (int64_t r = 0; r < all.count; ++r) all.runs[r].g += count * all.pixel;
+  }
+}
+
+// sum[line][tap][channel of four] += g[pixel + tap] * v[pixel].
+template <int kLines, int kTaps, bool kOfBlocks>
+HWY_INLINE void SumGroupPixelsOfPlane(const PixelRun& run, const GroupShape& shape, int64_t tap,
+                                      int64_t plane, int64_t four) {
+  const D d;
+  V sum[kLines][kTaps][4];
+  const float* g[kLines];
+  const auto place = [&](int l, int t, int i) {
+    return run.sums[l] + ((tap + t) * shape.all_channels + four + i) * kLanes +
+           plane * run.sum_plane;
+  };
+#pragma GCC unroll 2
+  for (int l = 0; l < kLines; ++l) {
+    g[l] = run.g[l] + tap * run.term + shape.OffsetOf(plane, four, kLanes, run.g_plane);
+#pragma GCC unroll 8
+    for (int t = 0; t < kTaps; ++t) {
+#pragma GCC unroll 4
+      for (int i = 0; i < 4; ++i) sum[l][t][i] = hn::LoadU(d, place(l, t, i));
+    }
+  }
+  const float* v0 = run.v + plane * run.v_plane;
+  int64_t at = 0;
+  for (int64_t p = 0; p < run.pixels; ++p, at += run.pixel, v0 += kLanes) {
+    const V factor = hn::LoadU(d, v0);
+#pragma GCC unroll 2
+    for (int l = 0; l < kLines; ++l) {
+#pragma GCC unroll 8
+      for (int t = 0; t < kTaps; ++t) {
+        const float* const from = g[l] + at + t * run.term;
+        const V x = kLoadsFours<kOfBlocks> ? hn::LoadU(d, from) : hn::Zero(d);
+        sum[l][t][0] = FusedMulAdd(Channel<0, kOfBlocks>(from, x), factor, sum[l][t][0]);
+        sum[l][t][1] = FusedMulAdd(Channel<1, kOfBlocks>(from, x), factor, sum[l][t][1]);
+        sum[l][t][2] = FusedMulAdd(Channel<2, kOfBlocks>(from, x), factor, sum[l][t][2]);
+        sum[l][t][3] = FusedMulAdd(Channel<3, kOfBlocks>(from, x), factor, sum[l][t][3]);
+      }
+    }
+  }
+#pragma GCC unroll 2
+  for (int l = 0; l < kLines; ++l) {
+#pragma GCC unroll 8
+    for (int t = 0; t < kTaps; ++t) {
+#pragma GCC unroll 4
+      for (int i = 0; i < 4; ++i) hn::StoreU(sum[l][t][i], d, place(l, t, i));
+    }
+  }
+}
+
+template <int kLines, int kTaps>
+HWY_NOINLINE void SumGroupPixelsTile(const PixelRun& run, const GroupShape& shape, int64_t tap,
+                                     int64_t lanes) {
+  for (int64_t i = 0; i * kLanes < lanes; ++i) {
+    for (int64_t four = 0; four < shape.all_channels; four += 4) {
+      shape.o == 4 ? SumGroupPixelsOfPlane<kLines, kTaps, true>(run, shape, tap, i, four)
+                   : SumGroupPixelsOfPlane<kLines, kTaps, false>(run, shape, tap, i, four);
+    }
+  }
+}
+
+using SumGroupPixelsFunction = void (*)(const PixelRun& run, const GroupShape& shape, int64_t tap,
+                                        int64_t lanes);
+template <int kLines, class Sizes>
+struct GroupPixelTiles;
+template <int kLines, int... kTaps>
+struct GroupPixelTiles<kLines, std::integer_sequence<int, kTaps...>> {
+  static constexpr SumGroupPixelsFunction kOf[] = {SumGroupPixelsTile<kLines, kTaps + 1>...};
+};
+
+void SumGroupPixelsHere(const PixelRun& run, const GroupShape& shape, int64_t lanes, int lines) {
+  const int64_t most = lines == 2 ? kTapsOfTwoGroupLines : kMostGroupTaps;
+  const SumGroupPixelsFunction* const of =
+      lines == 2 ? GroupPixelTiles<2, std::make_integer_sequence<int, kTapsOfTwoGroupLines>>::kOf
+                 : GroupPixelTiles<1, std::make_integer_sequence<int, kMostGroupTaps>>::kOf;
+  const int64_t tiles = CeilDiv(run.terms, most);
+  for (int64_t i = 0, tap = 0; i < tiles; ++i) {
+    const int64_t count = (run.terms - tap) / (tiles - i);
+    of[count - 1](run, shape, tap, lanes);
+    tap += count;
+  }
+}
+
+int GroupLinesTogetherHere(int64_t taps) { return taps <= kTapsOfTwoGroupLines ? 2 : 1; }
+
 const DirectSums& DirectSumsHere() {
-  static constexpr DirectSums kSums{SumTapsHere, SumPixelsHere, LinesTogetherHere};
+  static constexpr DirectSums kSums{SumTapsHere,      SumPixelsHere,      LinesTogetherHere,
+                                    SumGroupTapsHere, SumGroupPixelsHere, GroupLinesTogetherHere};
   return kSums;
 }
 

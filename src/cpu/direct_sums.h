@@ -40,6 +40,21 @@ struct PixelRun {
   int64_t g_plane, v_plane, sum_plane;
 };
 
+// Groups of fours of channels (direct.h): a position of g is a vector of channels. A term is one of
+// them, and a run one tap: channels [first, first + channels) of a group of `all_channels`.
+struct GroupShape {
+  int64_t all_channels;
+  int64_t o;
+  int64_t first, channels;
+
+  // Of g, where the channels of plane `plane` of o are.
+  int64_t OffsetOf(int64_t plane, int64_t channel, int64_t lanes, int64_t g_plane) const {
+    if (o == 4) return plane * g_plane;  // and four channels
+    const int64_t at = plane * lanes / o * all_channels + channel;
+    return at / lanes * g_plane + at % lanes;
+  }
+};
+
 // Of the first lanes of a block.
 struct DirectSums {
   // c[pixel] = chunk, or += it. The runs move to the end of the line.
@@ -48,6 +63,12 @@ struct DirectSums {
   void (*sum_pixels)(const PixelRun& run, int64_t lanes, int lines);
   // Lines whose sums are in registers together.
   int (*lines_together)(int64_t terms);
+
+  // The same of groups of fours. `terms` are taps, `term` is from tap to tap.
+  void (*sum_group_taps)(const TermRuns& runs, const GroupShape& shape, int64_t lanes,
+                         int64_t pixels, bool add, float* c);
+  void (*sum_group_pixels)(const PixelRun& run, const GroupShape& shape, int64_t lanes, int lines);
+  int (*group_lines_together)(int64_t taps);
 };
 
 // On the instruction set of this CPU.
