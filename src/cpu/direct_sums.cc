@@ -278,6 +278,17 @@ HWY_INLINE V Channel(const float* g, V four) {
 #endif
 }
 
+// The first channel of the group of plane `plane` of o. Of groups of four, planes have the same
+// places.
+inline int64_t FirstChannel(const GroupShape& shape, int64_t plane) {
+  return shape.o == 4 ? plane * kLanes : plane * kLanes / shape.o * shape.all_channels;
+}
+
+// In a position of g.
+HWY_INLINE int64_t OffsetOf(int64_t channel, int64_t g_plane) {
+  return channel / kLanes * g_plane + channel % kLanes;
+}
+
 template <bool kOfBlocks>
 constexpr bool kLoadsFours = kOfBlocks || CONVGRAD_MULTIPLIES_BY_LANES;
 
@@ -307,10 +318,10 @@ HWY_INLINE void SumGroupTapsOfPlanes(const TermRuns& all, const GroupShape& shap
 #pragma GCC unroll 16
     for (int p = 0; p < kPixels; ++p) sum[k][p] = hn::Zero(d);
   }
+  const int64_t first = FirstChannel(shape, plane) + shape.first;
   for (const TermRun* run = all.runs; run < all.runs + all.count; ++run) {
     for (int64_t four = 0; four < shape.channels; four += 4) {
-      const float* const g =
-          run->g + shape.OffsetOf(plane, shape.first + four, kLanes, all.g_plane);
+      const float* const g = run->g + OffsetOf(first + four, all.g_plane);
       const float* const w = run->w + plane * all.w_plane + four * kLanes;
       V x[kPixels];
 #pragma GCC unroll 16
@@ -383,7 +394,7 @@ HWY_INLINE void SumGroupPixelsOfPlane(const PixelRun& run, const GroupShape& sha
   };
 #pragma GCC unroll 2
   for (int l = 0; l < kLines; ++l) {
-    g[l] = run.g[l] + tap * run.term + shape.OffsetOf(plane, four, kLanes, run.g_plane);
+    g[l] = run.g[l] + tap * run.term + OffsetOf(FirstChannel(shape, plane) + four, run.g_plane);
 #pragma GCC unroll 8
     for (int t = 0; t < kTaps; ++t) {
 #pragma GCC unroll 4

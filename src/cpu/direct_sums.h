@@ -46,13 +46,6 @@ struct GroupShape {
   int64_t all_channels;
   int64_t o;
   int64_t first, channels;
-
-  // Of g, where the channels of plane `plane` of o are.
-  int64_t OffsetOf(int64_t plane, int64_t channel, int64_t lanes, int64_t g_plane) const {
-    if (o == 4) return plane * g_plane;  // and four channels
-    const int64_t at = plane * lanes / o * all_channels + channel;
-    return at / lanes * g_plane + at % lanes;
-  }
 };
 
 // Of the first lanes of a block.

@@ -239,9 +239,10 @@ double ExpectedSeconds(const Problem& problem, int threads) {
   const double products = (unit.lanes <= 4 ? 16.0 : 2.0 * unit.lanes) *
                           static_cast<double>(each * (each > 1 && unit.k_unit > 1 ? 4 : 1));
   // Of a small group, most of a tile is empty, and packing takes more than multiplying: 1 to 2 % for
-  // one channel, 11 to 22 for four.
-  const double small = HasSmallGroups(problem) ? 0.04 * std::max(problem.ci, problem.co) : 1;
-  const double per_second = 2.6e9 * 0.8 * products * small * threads;
+  // one channel, 11 to 22 for four, 32 to 42 for 16.
+  const double most = static_cast<double>(std::max(problem.ci, problem.co));
+  const double share = HasSmallGroups(problem) ? std::min(0.36, 0.028 * most) : 0.8;
+  const double per_second = 2.6e9 * share * products * threads;
   return std::max(CountMultiplyAdds(problem) / per_second, CountBytes(problem) / (10e9 * threads));
 }
 
