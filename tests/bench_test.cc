@@ -157,6 +157,41 @@ TEST_F(BenchCommandTest, EndsWithALineForEachGroup) {
   }
 }
 
+TEST_F(BenchCommandTest, RandomProblemsEndWithTheSlowestAndReplay) {
+  const std::string out =
+      Succeeds("bench --random 12 --seed 8 --threads 1 --workspace 0 --repetitions 1 --json=a.json")
+          .out;
+  for (const char* text : {"\n--random 12 --seed 8\nslowest by time / floor, ",
+                           " timings of more than 10 MFLOP\nx floor", " of 12 timings\nx floor"}) {
+    EXPECT_NE(out.find(text), std::string::npos) << out;
+  }
+  const Json rows = Json::parse(Get("a.json"));
+  ASSERT_EQ(rows.size(), 12u);
+  const size_t all = out.find(" of 12 timings");
+  double worst = 0;
+  std::string problem;
+  for (const Json& row : rows) {
+    EXPECT_EQ(row["workspace_bytes"], 0);
+    EXPECT_GT(row["f32_floor_ratio"], 0.0);
+    // The floor of the faster type is lower.
+    EXPECT_GE(row["floor_ratio"].get<double>(), 0.5 * row["f32_floor_ratio"].get<double>());
+    if (row["floor_ratio"] > worst) {
+      worst = row["floor_ratio"];
+      problem = row["problem"];
+    }
+  }
+  // The slowest comes first, with a line that bench takes.
+  const size_t first = out.find("--", all), end = out.find('\n', first);
+  EXPECT_EQ(out.substr(first, end - first), problem) << out;
+  const Json again = Bench("--threads 1 --repetitions 1 " + problem);
+  ASSERT_EQ(again.size(), 1u);
+  EXPECT_EQ(again[0]["problem"], problem);
+  // --match leaves out others.
+  const Json some = Bench("--random 12 --seed 8 --threads 1 --repetitions 1 --match=random:dense");
+  EXPECT_GT(some.size(), 0u);
+  EXPECT_LT(some.size(), 12u);
+}
+
 TEST_F(BenchCommandTest, RefusesBadInputBeforeAnyWork) {
   const std::string problem = " ic4oc4_ih8kh3";
   ExpectRefused("bench", "no problem is given");
@@ -172,6 +207,11 @@ TEST_F(BenchCommandTest, RefusesBadInputBeforeAnyWork) {
   ExpectRefused("bench --json=none/out.json" + problem,
                 "none/out.json: the file cannot be written");
   ExpectRefused("bench --json=." + problem, "this is a directory, expected a file");
+  ExpectRefused("bench --random 0", "--random is 0, expected 1 to 100000 problems");
+  ExpectRefused("bench --random x", "expected a whole number");
+  ExpectRefused("bench --random 2" + problem, "beside it only --match=REGEX may be given");
+  ExpectRefused("bench --random 2 --dt=bf16", "not '--dt=bf16'");
+  ExpectRefused("bench --seed 2" + problem, "--random");
   ExpectRefused("peak 3", "3");
 }
 

@@ -8,6 +8,7 @@
 #include "tools/commands.h"
 #include "tools/problem_words.h"
 #include "tools/progress.h"
+#include "tools/random_line.h"
 #include "tools/temporary_file.h"
 
 namespace convgrad::tools {
@@ -65,6 +66,26 @@ Result<std::vector<bench::PeerInfo>> FindPeers(const BenchRequest& request) {
   return peers;
 }
 
+// Those of the words, or random ones of which --match may leave some out.
+Result<std::vector<Case>> MakeCases(const BenchRequest& request) {
+  if (!request.random) return ParseCases(request.words);
+  constexpr int kMost = 100000;
+  if (*request.random < 1 || *request.random > kMost) {
+    return Invalid(Join("--random is ", *request.random, ", expected 1 to ", kMost, " problems"));
+  }
+  std::vector<std::string> words = request.words;
+  for (const std::string& word : words) {
+    if (!word.starts_with("--match=")) {
+      return Invalid(Join("--random makes its own problems: beside it only --match=REGEX may be ",
+                          "given, not '", word, "'"));
+    }
+  }
+  for (const std::string& line : RandomLines(request.seed, *request.random)) {
+    for (std::string_view word : SplitWords(line)) words.emplace_back(word);
+  }
+  return ParseCases(words);
+}
+
 Status WriteText(const Target& target, const std::string& text) {
   TemporaryFile file(target);
   if (Status status = file.Create(); !status.ok()) return status;
@@ -86,14 +107,15 @@ Result<Target> PrepareFile(const std::string& path) {
 }  // namespace
 
 Result<int> BenchProblems(const BenchRequest& request) {
-  Result<std::vector<Case>> cases = ParseCases(request.words);
+  Result<std::vector<Case>> cases = MakeCases(request);
   if (!cases.ok()) return cases.status();
   if (Status status = CheckCases(*cases, request.options); !status.ok()) return status;
   Result<std::vector<int>> threads = ParseThreads(request.threads);
   if (!threads.ok()) return threads.status();
   Result<std::vector<bench::PeerInfo>> peers = FindPeers(request);
   if (!peers.ok()) return peers.status();
-  if (request.repetitions < 0 || !(request.seconds > 0)) {
+  const double seconds = request.seconds.value_or(request.random ? 0.05 : 1);
+  if (request.repetitions < 0 || !(seconds > 0)) {
     return Invalid("--repetitions must be at least 0 and --seconds more than 0");
   }
   Result<Target> target = request.json.empty() ? Target() : PrepareFile(request.json);
@@ -118,7 +140,7 @@ Result<int> BenchProblems(const BenchRequest& request) {
     for (int count : *threads) {
       progress.Set(Join("bench ", rows.size() + 1, " of ", cases->size() * threads->size(), ": ",
                         item.text));
-      BenchSettings settings{request.options, request.repetitions, request.seconds, *peers};
+      BenchSettings settings{request.options, request.repetitions, seconds, *peers};
       settings.options.threads = count;
       rows.push_back(BenchCase(item, settings));
       progress.Clear();
@@ -127,6 +149,10 @@ Result<int> BenchProblems(const BenchRequest& request) {
     }
   }
   std::printf("\n%s", Summary(rows, limits).c_str());
+  if (request.random) {
+    std::printf("\n--random %d --seed %llu\n%s", *request.random,
+                static_cast<unsigned long long>(request.seed), Slowest(rows, limits).c_str());
+  }
   if (!request.json.empty()) {
     if (Status status = WriteText(*target, ToJson(rows, limits)); !status.ok()) return status;
   }

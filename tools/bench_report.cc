@@ -77,14 +77,60 @@ std::string ToText(const std::string& name, const PeerGroup& peer) {
   return text + "\n";
 }
 
+std::string PeerColumns(const BenchRow& row) {
+  std::string text;
+  for (const PeerTiming& peer : row.peers) {
+    text += peer.timing  ? Format(" %8.2fx", Ratio(row, *peer.timing))
+            : peer.wrong ? Format(" %9s", "WRONG")
+                         : Format(" %9s", "-");
+  }
+  return text;
+}
+
+// The rest is too short for the time of a plan's threads and calls not to show.
+constexpr double kManyFlops = 1e7;
+constexpr size_t kSlowest = 10;
+
+// Of rows of more than `least` operations.
+std::string SlowestAbove(std::span<const BenchRow> rows, double least, Limits& limits) {
+  std::vector<std::pair<double, const BenchRow*>> order;
+  for (const BenchRow& row : rows) {
+    if (!row.refusal.empty() || row.flops <= least) continue;
+    order.emplace_back(FloorRatio(row, limits), &row);
+  }
+  std::stable_sort(order.begin(), order.end(),
+                   [](const auto& a, const auto& b) { return a.first > b.first; });
+  const size_t shown = std::min(order.size(), kSlowest);
+  const std::string above = least > 0 ? Format(" of more than %.0f MFLOP", least * 1e-6) : "";
+  std::string text =
+      Join("slowest by time / floor, ", shown, " of ", order.size(), " timings", above, "\n");
+  text += Format("%7s %7s %10s %9s %9s %-4s %-7s %3s", "x floor", "x f32's", "ms", "GFLOP/s",
+                 "MFLOP", "type", "format", "thr");
+  if (shown > 0) {
+    for (const PeerTiming& peer : order[0].second->peers) text += Format(" %9s", peer.name.c_str());
+  }
+  text += Format("  %-29s %s\n", "operation", "problem");
+  for (size_t i = 0; i < shown; ++i) {
+    const BenchRow& row = *order[i].second;
+    text += Format("%7.1f %7.1f %10.3f %9.2f %9.2f %-4s %-7s %3d", order[i].first,
+                   FloorRatio(row, DataType::kF32, limits), row.timing.seconds * 1e3,
+                   Rate(row) * 1e-9, row.flops * 1e-6, std::string(NameOf(row.type)).c_str(),
+                   row.data_format.c_str(), row.threads);
+    text += PeerColumns(row) + Format("  %-29s ", row.op.c_str()) + row.problem + "\n";
+  }
+  return text;
+}
+
 }  // namespace
 
 double PeakShare(const BenchRow& row, Limits& limits) {
   return Rate(row) / limits.PeakOf(row.type, row.threads).flops;
 }
 
-double FloorRatio(const BenchRow& row, Limits& limits) {
-  const double floor = std::max(row.flops / limits.PeakOf(row.type, row.threads).flops,
+double FloorRatio(const BenchRow& row, Limits& limits) { return FloorRatio(row, row.type, limits); }
+
+double FloorRatio(const BenchRow& row, DataType type, Limits& limits) {
+  const double floor = std::max(row.flops / limits.PeakOf(type, row.threads).flops,
                                 row.bytes / limits.CopyRateOf(row.threads).bytes);
   return floor > 0 ? row.timing.seconds / floor : 0;
 }
@@ -105,12 +151,7 @@ std::string TableLine(const BenchRow& row, Limits& limits) {
              row.timing.spread * 100, Rate(row) * 1e-9, 100 * PeakShare(row, limits),
              FloorRatio(row, limits), static_cast<long long>(row.workspace_bytes), row.threads,
              row.kernel.c_str());
-  for (const PeerTiming& peer : row.peers) {
-    text += peer.timing  ? Format(" %8.2fx", Ratio(row, *peer.timing))
-            : peer.wrong ? Format(" %9s", "WRONG")
-                         : Format(" %9s", "-");
-  }
-  text += Join("  ", row.problem, "\n");
+  text += PeerColumns(row) + Join("  ", row.problem, "\n");
   for (const PeerTiming& peer : row.peers) {
     if (peer.wrong) text += Join("           ", peer.name, " is wrong: ", peer.note, "\n");
   }
@@ -157,6 +198,10 @@ std::string Summary(std::span<const BenchRow> rows, Limits& limits) {
   return text;
 }
 
+std::string Slowest(std::span<const BenchRow> rows, Limits& limits) {
+  return SlowestAbove(rows, kManyFlops, limits) + "\n" + SlowestAbove(rows, 0, limits);
+}
+
 std::string ToJson(std::span<const BenchRow> rows, Limits& limits) {
   using Json = nlohmann::ordered_json;
   Json all = Json::array();
@@ -190,6 +235,7 @@ std::string ToJson(std::span<const BenchRow> rows, Limits& limits) {
                    {"gflops", Rate(row) * 1e-9},
                    {"peak_pct", 100 * PeakShare(row, limits)},
                    {"floor_ratio", FloorRatio(row, limits)},
+                   {"f32_floor_ratio", FloorRatio(row, DataType::kF32, limits)},
                    {"workspace_bytes", row.workspace_bytes},
                    {"preemptions_per_second", row.preemptions},
                    {"peers", peers}});

@@ -14,14 +14,20 @@ namespace convgrad::tools {
 // Share of the measured peak for the row's type and threads; 1 is all of it.
 double PeakShare(const BenchRow& row, Limits& limits);
 
-// Measured time over the least that the peak and the copy rate allow.
+// Measured time over the least that the peak and the copy rate allow; with the peak of another type
+// than the row's where one is named.
 double FloorRatio(const BenchRow& row, Limits& limits);
+double FloorRatio(const BenchRow& row, DataType type, Limits& limits);
 
 std::string TableHead(std::span<const std::string> peers);
 std::string TableLine(const BenchRow& row, Limits& limits);
 
 // For each type and number of threads: geometric means and the worst problems.
 std::string Summary(std::span<const BenchRow> rows, Limits& limits);
+
+// The ten rows that take the most time over their floor, among those of more than 10 MFLOP and
+// among all.
+std::string Slowest(std::span<const BenchRow> rows, Limits& limits);
 
 std::string ToJson(std::span<const BenchRow> rows, Limits& limits);
 

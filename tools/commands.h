@@ -3,6 +3,7 @@
 #ifndef CONVGRAD_TOOLS_COMMANDS_H_
 #define CONVGRAD_TOOLS_COMMANDS_H_
 
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -43,12 +44,15 @@ int ListOperations(OpsFormat format);
 
 struct BenchRequest {
   std::vector<std::string> words;  // as in verify
+  std::optional<int> random;       // so many random problems instead; words may be --match=REGEX
+  uint64_t seed = 1;               // of the random problems
   std::string threads = "0";       // a list; 0: all
   Options options{};               // without threads
   std::string json;                // a file; empty: none
   std::vector<std::string> peers;  // names, or lists of them
   int repetitions = 0;             // 0: what fits into `seconds`
-  double seconds = 1;              // for each problem and number of threads
+  // For each problem and number of threads; nothing: 1, for a random one 0.05.
+  std::optional<double> seconds;
   std::span<const bench::PeerInfo> known_peers;
 };
 // Exit code 1 when a peer's result differs from convgrad's.

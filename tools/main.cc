@@ -100,10 +100,18 @@ with its peers. A line of the table has
 
 and the closing lines geometric means and the worst problem for each type and number of threads.
 
+--random N times problems of all operations, ranks, types and layouts that nobody chose: depthwise,
+small groups, few channels, strides beyond the kernel, dilations, long kernels, uneven pads, tiny and
+large images, 0.1 to 500 MFLOP. A seed has the same problems on every machine. --match=REGEX leaves
+out others. It ends with the ten that take the most time over their floor, of those above 10 MFLOP
+and of all: each with its line, which bench takes again, and with its time over the floor that the
+f32 peak makes ("x f32's"), for types that the CPU multiplies faster.
+
 Examples:
   convgrad bench --dir=BWD_D,BWD_W mb8_ic64oc64_ih56kh3ph1
   convgrad bench --threads=1,2 --peer onednn,blas --json=layers.json --batch=problems/layers.txt
-  convgrad bench --seconds 0.2 --kernel contract --dt=bf16 --batch=problems/resnet50.txt)";
+  convgrad bench --seconds 0.2 --kernel contract --dt=bf16 --batch=problems/resnet50.txt
+  convgrad bench --random 300 --seed 7 --threads=1 --match=depthwise)";
 
 constexpr const char* kPeakExamples = R"(
 Multiply-adds in registers, into f32 sums, by the CPU's own instruction for each type; and copying of
@@ -177,8 +185,12 @@ class UsageFormatter : public CLI::Formatter {
     if (name == "run") {
       return "Usage: convgrad run OPERATION name=FILE... --attribute VALUE... --out FILE\n";
     }
-    if (name == "verify" || name == "explain" || name == "bench") {
+    if (name == "verify" || name == "explain") {
       return Join("Usage: convgrad ", name, " [OPTIONS] PROBLEM...\n");
+    }
+    if (name == "bench") {
+      return "Usage: convgrad bench [OPTIONS] PROBLEM...\n"
+             "       convgrad bench [OPTIONS] --random N [--seed S] [--match=REGEX]\n";
     }
     if (name == "peak") return "Usage: convgrad peak [--json]\n";
     return name == "ops" ? "Usage: convgrad ops [--json | --markdown]\n"
@@ -242,13 +254,20 @@ void DescribeBench(CLI::App& app, BenchRequest& request) {
       ->allow_extra_args(false)  // the words after it are problems
       ->check(IsText);
   command->add_option("--json", request.json, "a file for the results")->check(IsText);
+  auto* random = command
+                     ->add_option("--random", request.random,
+                                  "so many random problems instead, and the slowest at the end")
+                     ->check(IsNumber<int>);
+  command->add_option("--seed", request.seed, "of the random problems (default 1)")
+      ->check(IsNumber<uint64_t>)
+      ->needs(random);
   command
       ->add_option("--repetitions", request.repetitions,
                    "samples of each; 0: as many as fit into --seconds, at least 3 (default)")
       ->check(IsNumber<int>);
   command
       ->add_option("--seconds", request.seconds,
-                   "for each problem and number of threads (default 1)")
+                   "for each problem and number of threads (default 1; with --random 0.05)")
       ->check(IsNumber<double>);
   command->footer(kBenchExamples);
 }
