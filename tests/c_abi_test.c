@@ -351,6 +351,53 @@ static void test_wider_gradients(void) {
   convgrad_operation_destroy(operation);
 }
 
+/* A gradient for each of two images. */
+static void test_per_sample(void) {
+  static const int64_t src[] = {2, 4, 3, 3}, dst[] = {2, 4, 2, 2};
+  convgrad_operation* operation = make_operation("ConvolutionBackwardWeights");
+  CHECK(convgrad_operation_set_s64s(operation, "weights_shape", kWeights, 4) == CONVGRAD_OK);
+  const convgrad_tensor inputs[] = {{CONVGRAD_F32, 4, src, NULL, NULL},
+                                    {CONVGRAD_F32, 4, dst, NULL, NULL}};
+  const convgrad_tensor outputs[] = {{CONVGRAD_F32, 0, NULL, NULL, NULL},
+                                     {CONVGRAD_F32, 0, NULL, NULL, NULL}};
+  convgrad_options options = CONVGRAD_OPTIONS_INIT;
+  CHECK(options.per_sample == 0);
+  options.per_sample = 1;
+  convgrad_plan* plan = NULL;
+  CHECK(convgrad_plan_create(operation, inputs, 2, outputs, 2, &options, &plan) == CONVGRAD_OK);
+  convgrad_tensor output;
+  CHECK(convgrad_plan_output(plan, 0, &output) == CONVGRAD_OK && output.rank == 5);
+  CHECK(output.extents[0] == 2 && memcmp(output.extents + 1, kWeights, sizeof kWeights) == 0);
+  CHECK(convgrad_plan_output(plan, 1, &output) == CONVGRAD_OK && output.rank == 2);
+  CHECK(output.extents[0] == 2 && output.extents[1] == 4);
+  float src_data[72], dst_data[32], weights[64], bias[8];
+  for (int i = 0; i < 72; ++i) src_data[i] = (float)(1 + i / 36);
+  for (int i = 0; i < 32; ++i) dst_data[i] = (float)(1 + i / 16);
+  const void* input_data[] = {src_data, dst_data};
+  void* output_data[] = {weights, bias};
+  CHECK(convgrad_plan_workspace_bytes(plan) == 0);
+  CHECK(convgrad_plan_run(plan, input_data, 2, output_data, 2, NULL) == CONVGRAD_OK);
+  for (int i = 0; i < 64; ++i) CHECK(weights[i] == (i < 32 ? 4.0f : 16.0f));
+  for (int i = 0; i < 8; ++i) CHECK(bias[i] == (i < 4 ? 4.0f : 8.0f));
+  convgrad_plan_destroy(plan);
+
+  options.per_sample = 2;
+  CHECK(convgrad_plan_create(operation, inputs, 2, outputs, 2, &options, &plan) ==
+        CONVGRAD_INVALID_ARGUMENT);
+  CHECK(says("options per_sample is 2, expected 0 or 1"));
+  /* A caller built against a header that had no such member. */
+  options.per_sample = 1;
+  options.size = offsetof(convgrad_options, per_sample);
+  CHECK(convgrad_plan_create(operation, inputs, 2, outputs, 2, &options, &plan) == CONVGRAD_OK);
+  CHECK(convgrad_plan_output(plan, 0, &output) == CONVGRAD_OK && output.rank == 4);
+  convgrad_plan_destroy(plan);
+  options.size += 1;
+  CHECK(convgrad_plan_create(operation, inputs, 2, outputs, 2, &options, &plan) ==
+        CONVGRAD_INVALID_ARGUMENT);
+  CHECK(says("which no version has"));
+  convgrad_operation_destroy(operation);
+}
+
 int main(void) {
   test_version_and_null();
   test_operation_errors();
@@ -362,6 +409,7 @@ int main(void) {
   test_one_call();
   test_parallel_for();
   test_wider_gradients();
+  test_per_sample();
   if (failures == 0) printf("the C ABI holds\n");
   return failures == 0 ? 0 : 1;
 }

@@ -86,7 +86,7 @@ Result<Target> PrepareFile(const std::string& path) {
 }  // namespace
 
 Result<int> BenchProblems(const BenchRequest& request) {
-  Result<std::vector<Case>> cases = ParseCases(request.words);
+  Result<std::vector<Case>> cases = ParseCases(request.words, request.options.per_sample);
   if (!cases.ok()) return cases.status();
   if (Status status = CheckCases(*cases, request.options); !status.ok()) return status;
   Result<std::vector<int>> threads = ParseThreads(request.threads);

@@ -20,6 +20,11 @@ Result<int> ExplainCanonical(const ExplainRequest& request) {
   Result<Problem> problem = ParseProblem(JoinWords(request.words, " "));
   if (!problem.ok()) return problem.status();
   Result<KernelPlan> plan =
+  if (request.options.per_sample && !problem->per_sample.present) {
+    return Status(StatusCode::kInvalidArgument,
+                  "--per_sample is given with a canonical problem, which has a word for it: "
+                  "wgrad f32 ... per_sample");
+  }
       MakeKernelPlan(*problem, {request.options.threads, request.options.workspace_limit,
                                 request.options.beta, request.options.kernel});
   if (!plan.ok()) return plan.status();
@@ -31,7 +36,7 @@ Result<int> ExplainCanonical(const ExplainRequest& request) {
 
 Result<int> ExplainProblems(const ExplainRequest& request) {
   if (IsCanonical(request.words)) return ExplainCanonical(request);
-  Result<std::vector<Case>> cases = ParseCases(request.words);
+  Result<std::vector<Case>> cases = ParseCases(request.words, request.options.per_sample);
   if (!cases.ok()) return cases.status();
   bool first = true;
   for (const Case& item : *cases) {

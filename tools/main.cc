@@ -77,6 +77,7 @@ Examples:
 constexpr const char* kExplainExamples = R"(
 Takes what verify takes, and the canonical problem line that it prints itself.
 
+  convgrad verify --per_sample --dir=BWD_WB mb8_ic64oc64_ih56kh3ph1
 Examples:
   convgrad explain --dir=BWD_W mb8_ic64oc64_ih56kh3ph1
   convgrad explain Convolution src=8x56x56x64 weights=3x3x64x64 --strides 1,1 --pads_begin 1,1 \
@@ -167,6 +168,8 @@ void AddOptions(CLI::App* command, Options& options) {
   command->add_option("--threads", options.threads, "threads; 0: all. Never changes the result")
       ->check(IsNumber<int>);
   AddPlanOptions(command, options);
+  command->add_flag("--per_sample", options.per_sample,
+                    "BackwardWeights: a gradient for each image, (N, weights...) and (N, OC)");
 }
 
 // CLI11 does not know what follows the options.

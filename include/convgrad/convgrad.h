@@ -56,10 +56,12 @@ typedef struct {
   const char* kernel;                 /* null: the planner chooses */
   convgrad_parallel_for parallel_for; /* null: OpenMP */
   void* parallel_host;                /* passed back to parallel_for */
+  int32_t per_sample;                 /* 1: BackwardWeights gives a gradient for each image,
+                                         (N, weights...) and (N, OC); 0: their sum */
 } convgrad_options;
 
 #define CONVGRAD_OPTIONS_INIT \
-  { sizeof(convgrad_options), 0, -1, 0.0f, NULL, NULL, NULL }
+  { sizeof(convgrad_options), 0, -1, 0.0f, NULL, NULL, NULL, 0 }
 
 typedef struct convgrad_operation convgrad_operation;
 typedef struct convgrad_plan convgrad_plan;

@@ -133,8 +133,25 @@ Status Convert(const convgrad_options* options, convgrad::Options& converted) {
 
 // What plan_create and run take.
 struct Request {
+  if (options->size > kParallelSize && options->size < sizeof(convgrad_options)) {
+    return {StatusCode::kInvalidArgument, "options size is " + std::to_string(options->size) +
+                                              ", which no version has: begin with "
+                                              "CONVGRAD_OPTIONS_INIT"};
+  }
+  if (options->size >= sizeof(convgrad_options)) {
+    if (options->per_sample != 0 && options->per_sample != 1) {
+      return {StatusCode::kInvalidArgument,
+              "options per_sample is " + std::to_string(options->per_sample) + ", expected 0 or 1"};
+    }
+    converted.per_sample = options->per_sample == 1;
+  }
   std::vector<TensorDesc> inputs, outputs;
   convgrad::Options options;
+
+convgrad_tensor Describe(const TensorDesc& desc) {
+  return {static_cast<int32_t>(desc.type), static_cast<int32_t>(desc.extents.size()),
+          desc.extents.data(), desc.strides.data(), nullptr};
+}
 
   Status Fill(const convgrad_tensor* in, size_t num_in, const convgrad_tensor* out, size_t num_out,
               const convgrad_options* given) {
@@ -232,9 +249,7 @@ convgrad_status convgrad_plan_output(const convgrad_plan* plan, size_t index,
                                                 " is asked for, the plan has " +
                                                 std::to_string(plan->plan.num_outputs())};
     }
-    const TensorDesc& desc = plan->plan.output(static_cast<int>(index));
-    *output = {static_cast<int32_t>(desc.type), static_cast<int32_t>(desc.extents.size()),
-               desc.extents.data(), desc.strides.data(), nullptr};
+    *output = Describe(plan->plan.output(static_cast<int>(index)));
     return {};
   });
 }

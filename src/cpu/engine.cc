@@ -28,8 +28,18 @@ const void* OneOf(DataType type) {
 const void* At(const void* base, DataType type, int64_t index) {
   return base == nullptr ? nullptr : static_cast<const char*>(base) + index * SizeOf(type);
 }
+void* At(void* base, DataType type, int64_t index) {
+  return base == nullptr ? nullptr : static_cast<char*>(base) + index * SizeOf(type);
+}
 
-// The tasks of one kind: `copies` contractions (groups times phases), each cut into blocks.
+// The problem of a copy. Where each image has a gradient of its own, that of one image.
+Problem OneSample(Problem p) {
+  if (p.per_sample.present) p.batch = 1;
+  return p;
+}
+
+// The tasks of one kind: `copies` contractions (samples times groups times phases), each cut into
+// blocks.
 struct Tasks {
   const Tiling& tiling;
   int64_t m_blocks, n_blocks;
@@ -105,9 +115,9 @@ void RunSlabs(const Contraction& c, const Tiling& t, const BlockOperands& operan
 class Contractions {
  public:
   explicit Contractions(const Problem& problem)
-      : problem_(problem),
+      : problem_(OneSample(problem)),
         unit_(PickedVectorUnit(problem.type)),
-        largest_(MakeLargestContraction(problem)) {
+        largest_(MakeLargestContraction(problem_)) {
     largest_.terms_each = TermsEach(largest_, unit_);
   }
 
@@ -120,7 +130,7 @@ class Contractions {
   }
 
  private:
-  const Problem& problem_;
+  Problem problem_;
   VectorUnit unit_;
   Contraction largest_;
 };
@@ -140,7 +150,16 @@ double BoundOf(const Contraction& c, const VectorUnit& unit) {
   return t.terms_each == 4 ? std::expm1(bound) : bound;
 }
 
-int64_t Copies(const Problem& problem) { return problem.groups * CountPhases(problem); }
+int64_t Copies(const Problem& p) {
+  // Without channels there may be any number of groups, and nothing to write for any image.
+  if (p.per_sample.present && (p.ci == 0 || p.co == 0)) return 0;
+  return p.samples() * p.groups * CountPhases(p);
+}
+
+Tiling BiasTiling(const Problem& p, int threads) {
+  return MakeTiling(MakeBiasContraction(OneSample(p)), p.samples(), threads, 0,
+                    PickedVectorUnit(DataType::kF32));
+}
 
 // How a type is multiplied, and why not otherwise.
 std::string WayOf(DataType type, const VectorUnit& unit, int64_t terms_each, const Contraction& c) {
@@ -156,12 +175,16 @@ std::string WayOf(DataType type, const VectorUnit& unit, int64_t terms_each, con
 }  // namespace
 
 Tiling TilingOf(const Problem& problem, int threads, int64_t limit) {
+  if (problem.bias.alone) return BiasTiling(problem, threads);
   const Contractions contractions(problem);
   return MakeTiling(contractions.largest(), Copies(problem), threads, limit, contractions.unit());
 }
 
-void RunContractions(const Problem& p, const Operands& operands, float beta, const Team& team,
-                     void* workspace, int64_t workspace_bytes) {
+namespace {
+
+// All but the bias gradient.
+void RunPass(const Problem& p, const Operands& operands, float beta, const Team& team,
+             void* workspace, int64_t workspace_bytes) {
   const bool writes_w = p.pass == Pass::kWgrad, dgrad = p.pass == Pass::kDgrad;
   const Contractions contractions(p);
   const Tiling tiling = MakeTiling(contractions.largest(), Copies(p), team.threads, workspace_bytes,
@@ -175,42 +198,64 @@ void RunContractions(const Problem& p, const Operands& operands, float beta, con
                     .bias_stride = p.bias.stride,
                     .beta = beta,
                     .f32_out = p.out_type == DataType::kF32};
-  if (tiling.slabs > 0) {  // one group, one phase
+  if (tiling.slabs > 0) {  // one sample, one group, one phase
     BlockOperands own = all;
     if (p.bias.present && !writes_w) own.bias = operands.bias;
     RunSlabs(contractions.At(0, 0), tiling, own, p.type, crew, workspace);
   }
   const int64_t blocks = tiling.slabs > 0 ? 0 : Copies(p) * tasks.each();
   ForRanges(crew, blocks, 1, [&](int slot, int64_t task, int64_t) {
-    const int64_t copy = task / tasks.each(), group = copy / phases;
-    const Contraction c = contractions.At(group, copy % phases);
+    const int64_t copy = task / tasks.each(), phase = copy % phases;
+    const int64_t group = copy / phases % p.groups, sample = copy / phases / p.groups;
+    const Contraction c = contractions.At(group, phase);
     BlockOperands own = all;
     if (p.bias.present && !writes_w) {
       own.bias = At(operands.bias, p.type, group * (dgrad ? p.ci : p.co) * p.bias.stride);
     }
-    const Contraction odd = c.zipped ? contractions.At(group, copy % phases, true) : Contraction{};
+    if (sample > 0) {
+      own.g = At(all.g, p.type, sample * p.x.n);
+      own.other = At(all.other, p.type, sample * p.y.n);
+      own.out = At(all.out, p.out_type, sample * p.per_sample.w);
+    }
+    const Contraction odd = c.zipped ? contractions.At(group, phase, true) : Contraction{};
     tasks.Run(task % tasks.each(), c, own, p.type, SlotMemory(tiling, workspace, slot),
               c.zipped ? &odd : nullptr);
   });
-  if (!writes_w || !p.bias.present) return;
-  const Contraction c = MakeBiasContraction(p);
-  const Tiling bias_tiling = MakeTiling(c, 1, team.threads, 0, PickedVectorUnit(DataType::kF32));
-  const Tasks bias_tasks(bias_tiling, c);
-  const BlockOperands bias{.g = OneOf(p.type),
-                           .other = p.bias.sums_x ? operands.x : operands.y,
-                           .out = operands.bias_out,
-                           .beta = beta,
-                           .f32_out = p.out_type == DataType::kF32};
-  const Team bias_crew{static_cast<int>(bias_tiling.slots), team.host};
-  ForRanges(bias_crew, bias_tasks.each(), 1,
-            [&](int, int64_t task, int64_t) { bias_tasks.Run(task, c, bias, p.type, nullptr); });
+}
+
+void RunBiasGradient(const Problem& p, const Operands& operands, float beta, const Team& team) {
+  const Contraction c = MakeBiasContraction(OneSample(p));
+  const Tiling tiling = BiasTiling(p, team.threads);
+  const Tasks tasks(tiling, c);
+  const BlockOperands all{.g = OneOf(p.type),
+                          .other = p.bias.sums_x ? operands.x : operands.y,
+                          .out = operands.bias_out,
+                          .beta = beta,
+                          .f32_out = p.out_type == DataType::kF32};
+  const Team crew{static_cast<int>(tiling.slots), team.host};
+  ForRanges(crew, p.samples() * tasks.each(), 1, [&](int, int64_t task, int64_t) {
+    const int64_t sample = task / tasks.each();
+    BlockOperands own = all;
+    own.other = At(all.other, p.type, sample * (p.bias.sums_x ? p.x.n : p.y.n));
+    own.out = At(all.out, p.out_type, sample * p.per_sample.bias);
+    tasks.Run(task % tasks.each(), c, own, p.type, nullptr);
+  });
+}
+
+}  // namespace
+
+void RunContractions(const Problem& p, const Operands& operands, float beta, const Team& team,
+                     void* workspace, int64_t workspace_bytes) {
+  if (!p.bias.alone) RunPass(p, operands, beta, team, workspace, workspace_bytes);
+  if (p.pass == Pass::kWgrad && p.bias.present) RunBiasGradient(p, operands, beta, team);
 }
 
 std::string TilingText(const Problem& problem, int threads, int64_t limit) {
   const Tiling t = TilingOf(problem, threads, limit);
   const Contractions contractions(problem);
   const VectorUnit& unit = contractions.unit();
-  const Contraction c = contractions.At(0, 0);
+  const Contraction c =
+      problem.bias.alone ? MakeBiasContraction(OneSample(problem)) : contractions.At(0, 0);
   const Lines lines = LinesOf(c, t, unit.lanes);
   return Join(
       t.mr, "x", t.nr, " sums in registers, vectors along ", t.o_is_n ? "channels" : "pixels",
@@ -222,9 +267,11 @@ std::string TilingText(const Problem& problem, int threads, int64_t limit) {
 
 double ContractionErrorBound(const Problem& problem) {
   const Contractions contractions(problem);
-  const double bound = BoundOf(contractions.largest(), contractions.unit());
+  const double bound =
+      problem.bias.alone ? 0 : BoundOf(contractions.largest(), contractions.unit());
   if (problem.pass != Pass::kWgrad || !problem.bias.present) return bound;
-  return std::max(bound, BoundOf(MakeBiasContraction(problem), PickedVectorUnit(DataType::kF32)));
+  return std::max(
+      bound, BoundOf(MakeBiasContraction(OneSample(problem)), PickedVectorUnit(DataType::kF32)));
 }
 
 double ExpectedSeconds(const Problem& problem, int threads) {
