@@ -54,6 +54,11 @@ void AddImages(TensorDesc& output, int64_t batch) {
 
 Result<std::vector<Case>> ParseCases(const std::vector<std::string>& words, bool per_sample) {
   std::vector<Case> cases;
+  if (!words.empty() && FindBackward(words[0]) != nullptr) {
+    return Status(StatusCode::kInvalidArgument,
+                  Join("'", words[0], "' is for run and explain: it has the results of ", words[0],
+                       "Data and ", words[0], "Weights, which are given one by one here"));
+  }
   if (!words.empty() && ParseOpKind(words[0]).ok()) {
     Result<Case> item = ParseCase(words);
     if (!item.ok()) return item.status();
@@ -74,14 +79,14 @@ Result<std::vector<Case>> ParseCases(const std::vector<std::string>& words, bool
     std::vector<std::string> replay = SplitProblem(problem.text);
     cases.push_back({std::move(problem.text), std::move(replay), std::move(problem.operation),
                      std::move(problem.inputs), std::move(problem.outputs)});
+    Case& item = cases.back();
+    if (!per_sample || SchemaOf(item.operation.kind).outputs[0].role != Role::kWeights) continue;
+    for (TensorDesc& output : item.outputs) AddImages(output, item.inputs[0].extents[0]);
   }
   if (cases.empty()) {
     return Status(StatusCode::kInvalidArgument,
                   words.empty()
                       ? "no problem is given, such as --dir=BWD_W mb8_ic64oc64_ih56kh3ph1, "
-    Case& item = cases.back();
-    if (!per_sample || SchemaOf(item.operation.kind).outputs[0].role != Role::kWeights) continue;
-    for (TensorDesc& output : item.outputs) AddImages(output, item.inputs[0].extents[0]);
                         "--batch=problems/smoke.txt or an operation with extents"
                       : "no problem is left: the words hold options only, or --match "
                         "matches none");
