@@ -157,6 +157,30 @@ TEST(PerSampleBits, OfOneImageAreThoseOfTheWholeBatch) {
   }
 }
 
+// Of a few images of many pixels each is summed by all threads, its chunks side by side.
+TEST(PerSampleBits, OfAFewImagesAreThoseOfALoop) {
+  BitsProblem problem = kProblems[3];
+  problem.batch = 3;
+  problem.in = {60, 60};
+  for (const Types& types : kTypes) {
+    for (const Layout layout : kLayouts) {
+      Gradients gradients(problem, kConvolutionBackwardWeights, types.data, types.out, layout);
+      const std::vector<TensorBuffer> loop = gradients.Loop({.threads = 1, .beta = 0.5f});
+      for (const int64_t limit : {int64_t{0}, int64_t{100000}, Options::kNoLimit}) {
+        const std::vector<TensorBuffer> got =
+            gradients.AtOnce({.threads = 7, .workspace_limit = limit, .beta = 0.5f});
+        EXPECT_TRUE(got[0].SameBytes(loop[0]) && got[1].SameBytes(loop[1]))
+            << NameOf(types.data) << " " << limit;
+      }
+    }
+  }
+  Gradients gradients(problem, kConvolutionBackwardWeights, kF32, kF32, {});
+  const Result<Plan> plan = Plan::Make(gradients.item().operation(), gradients.item().InputDescs(),
+                                       gradients.descs(), {.threads = 7, .per_sample = true});
+  ASSERT_TRUE(plan.ok()) << plan.status().message();
+  EXPECT_NE(plan->Explain().find(" of them side by side"), std::string::npos) << plan->Explain();
+}
+
 // Threads meet at the end, not after every image.
 TEST(PerSampleRuns, AreOneParallelLoop) {
   struct Host {
