@@ -351,6 +351,115 @@ static void test_wider_gradients(void) {
   convgrad_operation_destroy(operation);
 }
 
+/* A gradient for each of two images. */
+static void test_per_sample(void) {
+  static const int64_t src[] = {2, 4, 3, 3}, dst[] = {2, 4, 2, 2};
+  convgrad_operation* operation = make_operation("ConvolutionBackwardWeights");
+  CHECK(convgrad_operation_set_s64s(operation, "weights_shape", kWeights, 4) == CONVGRAD_OK);
+  const convgrad_tensor inputs[] = {{CONVGRAD_F32, 4, src, NULL, NULL},
+                                    {CONVGRAD_F32, 4, dst, NULL, NULL}};
+  const convgrad_tensor outputs[] = {{CONVGRAD_F32, 0, NULL, NULL, NULL},
+                                     {CONVGRAD_F32, 0, NULL, NULL, NULL}};
+  convgrad_options options = CONVGRAD_OPTIONS_INIT;
+  CHECK(options.per_sample == 0);
+  options.per_sample = 1;
+  convgrad_plan* plan = NULL;
+  CHECK(convgrad_plan_create(operation, inputs, 2, outputs, 2, &options, &plan) == CONVGRAD_OK);
+  convgrad_tensor output;
+  CHECK(convgrad_plan_output(plan, 0, &output) == CONVGRAD_OK && output.rank == 5);
+  CHECK(output.extents[0] == 2 && memcmp(output.extents + 1, kWeights, sizeof kWeights) == 0);
+  CHECK(convgrad_plan_output(plan, 1, &output) == CONVGRAD_OK && output.rank == 2);
+  CHECK(output.extents[0] == 2 && output.extents[1] == 4);
+  float src_data[72], dst_data[32], weights[64], bias[8];
+  for (int i = 0; i < 72; ++i) src_data[i] = (float)(1 + i / 36);
+  for (int i = 0; i < 32; ++i) dst_data[i] = (float)(1 + i / 16);
+  const void* input_data[] = {src_data, dst_data};
+  void* output_data[] = {weights, bias};
+  CHECK(convgrad_plan_workspace_bytes(plan) == 0);
+  CHECK(convgrad_plan_run(plan, input_data, 2, output_data, 2, NULL) == CONVGRAD_OK);
+  for (int i = 0; i < 64; ++i) CHECK(weights[i] == (i < 32 ? 4.0f : 16.0f));
+  for (int i = 0; i < 8; ++i) CHECK(bias[i] == (i < 4 ? 4.0f : 8.0f));
+  convgrad_plan_destroy(plan);
+
+  options.per_sample = 2;
+  CHECK(convgrad_plan_create(operation, inputs, 2, outputs, 2, &options, &plan) ==
+        CONVGRAD_INVALID_ARGUMENT);
+  CHECK(says("options per_sample is 2, expected 0 or 1"));
+  /* A caller built against a header that had no such member. */
+  options.per_sample = 1;
+  options.size = offsetof(convgrad_options, per_sample);
+  CHECK(convgrad_plan_create(operation, inputs, 2, outputs, 2, &options, &plan) == CONVGRAD_OK);
+  CHECK(convgrad_plan_output(plan, 0, &output) == CONVGRAD_OK && output.rank == 4);
+  convgrad_plan_destroy(plan);
+  options.size += 1;
+  CHECK(convgrad_plan_create(operation, inputs, 2, outputs, 2, &options, &plan) ==
+        CONVGRAD_INVALID_ARGUMENT);
+  CHECK(says("which no version has"));
+  convgrad_operation_destroy(operation);
+}
+
+/* Any of the gradients of a forward operation. */
+static void test_backward(void) {
+  convgrad_operation* forward = make_operation("Convolution");
+  const convgrad_tensor inputs[] = {{CONVGRAD_F32, 4, kSrc, NULL, NULL},
+                                    {CONVGRAD_F32, 4, kWeights, NULL, NULL},
+                                    {CONVGRAD_F32, 4, kDst, NULL, NULL}};
+  const convgrad_tensor wanted = {CONVGRAD_F32, 0, NULL, NULL, NULL};
+  const convgrad_tensor none = {CONVGRAD_UNDEF, 0, NULL, NULL, NULL};
+  float src[36], weights[32], diff_dst[16], diff_src[36], diff_weights[32], diff_bias[4];
+  for (int i = 0; i < 36; ++i) src[i] = 1;
+  for (int i = 0; i < 32; ++i) weights[i] = 1;
+  for (int i = 0; i < 16; ++i) diff_dst[i] = (float)(1 + i / 4);
+  for (int subset = 1; subset < 8; ++subset) {
+    const convgrad_tensor outputs[] = {subset & 1 ? wanted : none, subset & 2 ? wanted : none,
+                                       subset & 4 ? wanted : none};
+    convgrad_backward* backward = NULL;
+    CHECK(convgrad_backward_create(forward, inputs, outputs, NULL, &backward) == CONVGRAD_OK);
+    convgrad_tensor output;
+    CHECK(convgrad_backward_output(backward, 2, &output) == CONVGRAD_OK);
+    CHECK(output.type == (subset & 4 ? CONVGRAD_F32 : CONVGRAD_UNDEF));
+    CHECK(output.rank == (subset & 4 ? 1 : 0) && (!(subset & 4) || output.extents[0] == 4));
+    CHECK(convgrad_backward_output(backward, 3, &output) == CONVGRAD_INVALID_ARGUMENT);
+    CHECK((convgrad_backward_flops(backward) > 0) == (subset != 4));
+    CHECK(strstr(convgrad_backward_explanation(backward), "wgrad") != NULL || subset == 1);
+    CHECK(convgrad_backward_workspace_bytes(backward) == 0);
+    memset(diff_src, 0xff, sizeof diff_src);
+    memset(diff_weights, 0xff, sizeof diff_weights);
+    memset(diff_bias, 0xff, sizeof diff_bias);
+    const void* input_data[] = {subset & 2 ? src : NULL, subset & 1 ? weights : NULL, diff_dst};
+    void* output_data[] = {subset & 1 ? diff_src : NULL, subset & 2 ? diff_weights : NULL,
+                           subset & 4 ? diff_bias : NULL};
+    CHECK(convgrad_backward_run(backward, input_data, output_data, NULL) == CONVGRAD_OK);
+    /* The middle pixel of a channel meets all four taps of both outputs of its group. */
+    if (subset & 1) CHECK(diff_src[4] == 4 * (1 + 2) && diff_src[31] == 4 * (3 + 4));
+    for (int i = 0; i < 32 && subset & 2; ++i) CHECK(diff_weights[i] == (float)(4 * (1 + i / 8)));
+    for (int i = 0; i < 4 && subset & 4; ++i) CHECK(diff_bias[i] == (float)(4 * (1 + i)));
+    input_data[2] = NULL;
+    CHECK(convgrad_backward_run(backward, input_data, output_data, NULL) ==
+          CONVGRAD_INVALID_ARGUMENT);
+    CHECK(says("'diff_dst' is a null pointer"));
+    convgrad_backward_destroy(backward);
+  }
+  convgrad_backward* backward = NULL;
+  const convgrad_tensor nothing[] = {none, none, none};
+  CHECK(convgrad_backward_create(forward, inputs, nothing, NULL, &backward) ==
+        CONVGRAD_INVALID_ARGUMENT);
+  CHECK(backward == NULL && says("no output is wanted"));
+  CHECK(convgrad_backward_create(NULL, inputs, nothing, NULL, &backward) ==
+        CONVGRAD_INVALID_ARGUMENT);
+  CHECK(convgrad_backward_create(forward, NULL, nothing, NULL, &backward) ==
+        CONVGRAD_INVALID_ARGUMENT);
+  CHECK(convgrad_backward_create(forward, inputs, NULL, NULL, &backward) ==
+        CONVGRAD_INVALID_ARGUMENT);
+  CHECK(convgrad_backward_create(forward, inputs, nothing, NULL, NULL) ==
+        CONVGRAD_INVALID_ARGUMENT);
+  CHECK(convgrad_backward_run(NULL, NULL, NULL, NULL) == CONVGRAD_INVALID_ARGUMENT);
+  CHECK(convgrad_backward_workspace_bytes(NULL) == 0 && convgrad_backward_flops(NULL) == 0);
+  CHECK(strcmp(convgrad_backward_explanation(NULL), "") == 0);
+  convgrad_backward_destroy(NULL);
+  convgrad_operation_destroy(forward);
+}
+
 int main(void) {
   test_version_and_null();
   test_operation_errors();
@@ -362,6 +471,8 @@ int main(void) {
   test_one_call();
   test_parallel_for();
   test_wider_gradients();
+  test_per_sample();
+  test_backward();
   if (failures == 0) printf("the C ABI holds\n");
   return failures == 0 ? 0 : 1;
 }

@@ -23,11 +23,16 @@ Problem RandomProblem(std::mt19937_64& random) {
   for (Axis& a : p.axes) {
     a = {below(20), 1 + below(20), 1 + below(5), 1 + below(4), 1 + below(4), below(6)};
   }
+  const bool bias = below(2) == 1;
+  if (bias) p.bias = {true, p.pass == Pass::kWgrad && below(2) == 1, below(7) - 3};
+  p.bias.alone = bias && p.pass == Pass::kWgrad && below(3) == 0;
+  p.per_sample.present = p.pass == Pass::kWgrad && below(2) == 1;
   SetDenseStrides(p);
+  if (p.per_sample.present && below(2) == 1) p.per_sample.w = below(100000000000);
+  if (p.per_sample.present && below(2) == 1) p.per_sample.bias = -below(9);
   if (below(2) == 1) p.x = {below(1000), -below(50), {below(9), below(9), below(9)}};
   if (below(2) == 1) p.w = {below(99), below(50), below(9), {below(9), -below(9), below(9)}};
   if (below(2) == 1) p.y.c = below(100000000000);
-  if (below(2) == 1) p.bias = {true, p.pass == Pass::kWgrad && below(2) == 1, below(7) - 3};
   return p;
 }
 
@@ -56,6 +61,13 @@ TEST(ProblemText, ReadsAsWritten) {
   EXPECT_EQ(ToText(p),
             "wgrad bf16 g1 n8 ci64 co32 in1x1x56 taps1x1x3 out1x1x28 s1x1x2 d1x1x1 p0x0x1 "
             "x[3584,1,56,56,1]");
+  p.per_sample.present = true;
+  EXPECT_TRUE(ToText(p).ends_with(" x[3584,1,56,56,1] per_sample[0,0]")) << ToText(p);
+  p.bias = {true, false, 1, true};
+  p.per_sample = {true, 64 * 32 * 3, 32};
+  EXPECT_TRUE(ToText(p).ends_with(" x[3584,1,56,56,1] bias[1] alone per_sample")) << ToText(p);
+  p.bias = {};
+  p.per_sample = {};
   p.out_type = DataType::kF32;
   EXPECT_TRUE(ToText(p).starts_with("wgrad bf16:f32 g1 n8 ")) << ToText(p);
 }
@@ -106,33 +118,39 @@ TEST(ProblemText, NamesMistakes) {
     const char* line;
     const char* part;
   };
-  for (const Bad& bad : {Bad{"", "begins with fprop"},
-                         {"f32 g1", "begins with fprop"},
-                         {"fprop f64", "f64"},
-                         {"fprop q3", "q3"},
-                         {"wgrad bf16:", "'bf16:' is wrong: expected two of f32, bf16 and f16"},
-                         {"wgrad bf16:f64", "'bf16:f64'"},
-                         {"wgrad bf16:f32:bf16", "'bf16:f32:bf16'"},
-                         {"wgrad :f32", "':f32'"},
-                         {"wgrad f32:bf16",
-                          "'f32:bf16' is wrong: only wgrad writes another type "
-                          "than it reads, and only f32"},
-                         {"wgrad bf16:f16", "'bf16:f16' is wrong: only wgrad"},
-                         {"dgrad bf16:f32", "'bf16:f32' is wrong: only wgrad"},
-                         {"bf16:f32 fprop", "'bf16:f32' is wrong: only wgrad"},
-                         {"fprop in3x4", "in3x4"},
-                         {"fprop taps0x1x1", "at least 1"},
-                         {"fprop s1x0x1", "at least 1"},
-                         {"fprop p0x-1x0", "at least 0"},
-                         {"fprop g0", "g0"},
-                         {"fprop n-1", "n-1"},
-                         {"fprop n8x", "n8x"},
-                         {"fprop n99999999999999999999", "n99999999999999999999"},
-                         {"fprop x[1,2,3]", "x[1,2,3]"},
-                         {"fprop x[1,2,3,4,5", "]"},
-                         {"fprop x[]", "x[]"},
-                         {"fprop in4611686018427387904x4x4", "overflows 64 bits"},
-                         {"fprop taps1x1x9 d1x1x4611686018427387904", "overflows 64 bits"}}) {
+  for (const Bad& bad :
+       {Bad{"", "begins with fprop"},
+        {"f32 g1", "begins with fprop"},
+        {"fprop f64", "f64"},
+        {"fprop q3", "q3"},
+        {"wgrad bf16:", "'bf16:' is wrong: expected two of f32, bf16 and f16"},
+        {"wgrad bf16:f64", "'bf16:f64'"},
+        {"wgrad bf16:f32:bf16", "'bf16:f32:bf16'"},
+        {"wgrad :f32", "':f32'"},
+        {"wgrad f32:bf16",
+         "'f32:bf16' is wrong: only wgrad writes another type "
+         "than it reads, and only f32"},
+        {"wgrad bf16:f16", "'bf16:f16' is wrong: only wgrad"},
+        {"dgrad bf16:f32", "'bf16:f32' is wrong: only wgrad"},
+        {"bf16:f32 fprop", "'bf16:f32' is wrong: only wgrad"},
+        {"fprop per_sample", "'per_sample' is wrong: only wgrad"},
+        {"wgrad per_sample[1]", "per_sample[w,bias]"},
+        {"wgrad alone", "'alone' is wrong: only a wgrad with bias[c]"},
+        {"fprop bias[1] alone", "'alone' is wrong: only a wgrad with bias[c]"},
+        {"wgrad per_sample n4611686018427387904 in0x1x1 out0x1x1 taps3x3x3", "overflows 64 bits"},
+        {"fprop in3x4", "in3x4"},
+        {"fprop taps0x1x1", "at least 1"},
+        {"fprop s1x0x1", "at least 1"},
+        {"fprop p0x-1x0", "at least 0"},
+        {"fprop g0", "g0"},
+        {"fprop n-1", "n-1"},
+        {"fprop n8x", "n8x"},
+        {"fprop n99999999999999999999", "n99999999999999999999"},
+        {"fprop x[1,2,3]", "x[1,2,3]"},
+        {"fprop x[1,2,3,4,5", "]"},
+        {"fprop x[]", "x[]"},
+        {"fprop in4611686018427387904x4x4", "overflows 64 bits"},
+        {"fprop taps1x1x9 d1x1x4611686018427387904", "overflows 64 bits"}}) {
     const Result<Problem> parsed = ParseProblem(bad.line);
     ASSERT_FALSE(parsed.ok()) << bad.line;
     EXPECT_NE(parsed.status().message().find(bad.part), std::string::npos)

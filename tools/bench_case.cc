@@ -102,7 +102,8 @@ class CaseTimer {
     row_.op = NameOf(item_.operation.kind);
     row_.type = item_.inputs[0].type;
     row_.threads = settings_.options.threads;
-    Result<CheckedOperation> checked = Check(item_.operation, item_.inputs, item_.outputs);
+    Result<CheckedOperation> checked =
+        Check(item_.operation, item_.inputs, item_.outputs, {settings_.options.per_sample});
     Result<Plan> plan = Plan::Make(item_.operation, item_.inputs, item_.outputs, settings_.options);
     if (!checked.ok() || !plan.ok()) {
       row_.refusal = (checked.ok() ? plan.status() : checked.status()).message();
@@ -115,6 +116,7 @@ class CaseTimer {
     row_.flops = plan->flops();
     row_.bytes = CountBytes(problem);
     row_.out_type = problem.out_type;
+    row_.per_sample = problem.per_sample.present;
     Allocate(*plan);
     AddConvgrad(*plan);
     for (const bench::PeerInfo& peer : settings_.peers) AddPeer(peer, *checked, problem);
@@ -167,7 +169,12 @@ class CaseTimer {
     const bench::PeerRequest request{problem, checked.schema->family == Family::kConvTranspose,
                                      checked.spatial, CanonicalOperands(checked, in_, out_),
                                      row_.threads};
-    std::shared_ptr<bench::Peer> peer = info.make(request, &entry.note);
+    std::shared_ptr<bench::Peer> peer;
+    if (problem.per_sample.present) {
+      entry.note = "no gradients for each image";
+    } else {
+      peer = info.make(request, &entry.note);
+    }
     if (peer != nullptr) {
       entry.implementation = peer->implementation();
       Contestant contestant;

@@ -33,6 +33,7 @@ struct BenchRow {
   DataType type = DataType::kF32;      // of the inputs
   DataType out_type = DataType::kF32;  // of the outputs
   std::string data_format;  // NXC or NCX where src and dst lie so, densely; else "strided"
+  bool per_sample = false;  // a gradient for each image
   int threads = 1;
   std::string refusal;  // not empty: no plan was made, the rest is empty
   std::string kernel;

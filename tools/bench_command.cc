@@ -68,7 +68,7 @@ Result<std::vector<bench::PeerInfo>> FindPeers(const BenchRequest& request) {
 
 // Those of the words, or random ones of which --match may leave some out.
 Result<std::vector<Case>> MakeCases(const BenchRequest& request) {
-  if (!request.random) return ParseCases(request.words);
+  if (!request.random) return ParseCases(request.words, request.options.per_sample);
   constexpr int kMost = 100000;
   if (*request.random < 1 || *request.random > kMost) {
     return Invalid(Join("--random is ", *request.random, ", expected 1 to ", kMost, " problems"));
@@ -83,7 +83,7 @@ Result<std::vector<Case>> MakeCases(const BenchRequest& request) {
   for (const std::string& line : RandomLines(request.seed, *request.random)) {
     for (std::string_view word : SplitWords(line)) words.emplace_back(word);
   }
-  return ParseCases(words);
+  return ParseCases(words, request.options.per_sample);
 }
 
 Status WriteText(const Target& target, const std::string& text) {

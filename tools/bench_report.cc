@@ -226,6 +226,7 @@ std::string ToJson(std::span<const BenchRow> rows, Limits& limits) {
                    {"dtype", NameOf(row.type)},
                    {"out_dtype", NameOf(row.out_type)},
                    {"data_format", row.data_format},
+                   {"per_sample", row.per_sample},
                    {"threads", row.threads},
                    {"kernel", row.kernel},
                    {"ms", row.timing.seconds * 1e3},

@@ -54,7 +54,9 @@ class CaseChecker {
     report_.error = plan->error_bound();
     // On one thread, while that takes no time: it checks that threads do not show in the bits.
     constexpr double kLargeFlops = 2e8;
-    const Options other{.threads = plan->flops() > kLargeFlops ? 0 : 1, .kernel = "oracle"};
+    const Options other{.threads = plan->flops() > kLargeFlops ? 0 : 1,
+                        .kernel = "oracle",
+                        .per_sample = request_.options.per_sample};
     Result<Plan> oracle = Plan::Make(item_.operation, item_.inputs, item_.outputs, other);
     if (!oracle.ok()) return Fail(Join("the oracle refused: ", oracle.status().message()));
     Allocate(*plan);
@@ -173,7 +175,8 @@ class CaseChecker {
       magnitudes.push_back(inputs_[i].Magnitudes());
     }
     for (const TensorBuffer& output : outputs_) outputs.push_back(as_f32(output.desc()));
-    Result<Plan> plan = Plan::Make(item_.operation, inputs, outputs, {.kernel = "oracle"});
+    Result<Plan> plan = Plan::Make(item_.operation, inputs, outputs,
+                                   {.kernel = "oracle", .per_sample = request_.options.per_sample});
     if (!plan.ok()) {
       Fail(Join("the oracle refused magnitudes: ", plan.status().message()));
       return false;
@@ -210,18 +213,45 @@ class CaseChecker {
     return integers ? " (integer data)" : " (real data)";
   }
 
+  // One for all images; of gradients for each image, one for each, that knows no other.
+  Result<std::vector<Formula>> MakeFormulas() const {
+    const bool per_sample = request_.options.per_sample;
+    TensorDesc output = outputs_[0].desc();
+    if (per_sample) output.extents.erase(output.extents.begin());
+    std::vector<Formula> formulas;
+    const int64_t count = per_sample ? inputs_[0].desc().extents[0] : 1;
+    for (int64_t n = 0; n < count; ++n) {
+      std::vector<ConstTensorView> views;
+      for (const TensorBuffer& input : inputs_) {
+        views.push_back(input.view());
+        ConstTensorView& view = views.back();
+        if (!per_sample || !IsFloat(view.desc.type)) continue;  // N is the first of NCX and NXC
+        view.desc.extents[0] = 1;
+        view.data = static_cast<const unsigned char*>(view.data) +
+                    n * view.desc.strides[0] * SizeOf(view.desc.type);
+      }
+      Result<Formula> formula = Formula::Make(item_.operation, views, output);
+      if (!formula.ok()) return formula.status();
+      formulas.push_back(*std::move(formula));
+    }
+    return formulas;
+  }
+
   bool AgreesWithFormula(bool integers) {
-    std::vector<ConstTensorView> views;
-    for (const TensorBuffer& input : inputs_) views.push_back(input.view());
-    Result<Formula> formula = Formula::Make(item_.operation, views, outputs_[0].desc());
-    if (!formula.ok()) {
-      Fail(Join("the formulas refused: ", formula.status().message()));
+    const Result<std::vector<Formula>> formulas = MakeFormulas();
+    if (!formulas.ok()) {
+      Fail(Join("the formulas refused: ", formulas.status().message()));
       return false;
     }
     int64_t checked = 0;
     const auto at = [&](size_t output, int64_t element) {
-      const Dims index = outputs_[output].IndexOf(element);
-      return output == 0 ? formula->At(index) : formula->BiasAt(index[0]);
+      Dims index = outputs_[output].IndexOf(element);
+      size_t n = 0;
+      if (request_.options.per_sample) {
+        n = static_cast<size_t>(index[0]);
+        index.erase(index.begin());
+      }
+      return output == 0 ? (*formulas)[n].At(index) : (*formulas)[n].BiasAt(index[0]);
     };
     for (size_t i = 0; i < outputs_.size(); ++i) {
       if (!AgreesAt(i, integers, at, checked)) return false;

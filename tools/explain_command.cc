@@ -1,5 +1,6 @@
 #include <cstdio>
 
+#include "convgrad/backward.h"
 #include "core/problem_text.h"
 #include "core/text.h"
 #include "plan/planner.h"
@@ -19,6 +20,11 @@ bool IsCanonical(const std::vector<std::string>& words) {
 Result<int> ExplainCanonical(const ExplainRequest& request) {
   Result<Problem> problem = ParseProblem(JoinWords(request.words, " "));
   if (!problem.ok()) return problem.status();
+  if (request.options.per_sample && !problem->per_sample.present) {
+    return Status(StatusCode::kInvalidArgument,
+                  "--per_sample is given with a canonical problem, which has a word for it: "
+                  "wgrad f32 ... per_sample");
+  }
   Result<KernelPlan> plan =
       MakeKernelPlan(*problem, {request.options.threads, request.options.workspace_limit,
                                 request.options.beta, request.options.kernel});
@@ -27,11 +33,25 @@ Result<int> ExplainCanonical(const ExplainRequest& request) {
   return 0;
 }
 
+// All gradients of a forward operation that have extents.
+Result<int> ExplainBackward(const ExplainRequest& request) {
+  Result<Case> item = ParseCase(request.words);
+  if (!item.ok()) return item.status();
+  Result<BackwardPlan> plan =
+      BackwardPlan::Make(item->operation, item->inputs, item->outputs, request.options);
+  if (!plan.ok()) return plan.status();
+  std::fputs(plan->Explain().c_str(), stdout);
+  return 0;
+}
+
 }  // namespace
 
 Result<int> ExplainProblems(const ExplainRequest& request) {
+  if (!request.words.empty() && FindBackward(request.words[0]) != nullptr) {
+    return ExplainBackward(request);
+  }
   if (IsCanonical(request.words)) return ExplainCanonical(request);
-  Result<std::vector<Case>> cases = ParseCases(request.words);
+  Result<std::vector<Case>> cases = ParseCases(request.words, request.options.per_sample);
   if (!cases.ok()) return cases.status();
   bool first = true;
   for (const Case& item : *cases) {

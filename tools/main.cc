@@ -42,6 +42,8 @@ Arguments are named as in the specification ('convgrad ops' lists them); lists h
 file.safetensors:tensor. The output file appears only when the result is complete; in a .safetensors
 file other tensors are kept, and a tensor without a name is called "tensor". An output may also be
 named as an argument: diff_weights=dw.npy, and diff_bias=db.npy for the gradient of the bias.
+ConvolutionBackward and ConvTransposeBackward compute any of the gradients of the forward operation,
+those of diff_src, diff_weights and diff_bias that have a file, from src, weights and diff_dst.
 
 Examples:
   convgrad run Convolution src=x.npy weights=w.npy bias=b.npy --strides 2,2 --pads_begin 3,3 \
@@ -51,7 +53,11 @@ Examples:
     --weights_format IOX --data_format NCX --out dw.npy
   convgrad run ConvolutionBackwardWeights src=m.safetensors:x diff_dst=m.safetensors:dy \
     diff_bias=db.npy --strides 1 --pads_begin 0 --pads_end 0 --dilations 1 \
-    --weights_shape 4,8,16 --dtype bf16 --out_dtype f32 --beta 1 --out grads.safetensors:dw)";
+    --weights_shape 4,8,16 --dtype bf16 --out_dtype f32 --beta 1 --out grads.safetensors:dw
+  convgrad run ConvolutionBackwardWeights src=x.npy diff_dst=dy.npy --strides 1 --pads_begin 0 \
+    --pads_end 0 --dilations 1 --weights_shape 4,8,16 --per_sample --out dw_of_each_image.npy
+  convgrad run ConvolutionBackward src=x.npy weights=w.npy diff_dst=dy.npy --strides 1 \
+    --pads_begin 0 --pads_end 0 --dilations 1 diff_src=dx.npy diff_weights=dw.npy diff_bias=db.npy)";
 
 constexpr const char* kVerifyExamples = R"(
 Problems are given in benchdnn's grammar, or as one operation with extents. Each runs on integer data,
@@ -71,6 +77,7 @@ Commas separate alternatives: --dir=BWD_D,BWD_W --dt=f32,bf16. An option holds f
 Examples:
   convgrad verify --dir=BWD_D,BWD_W --stag=abx,axb --dtag=abx g2mb2_ic8oc16_ih14kh3sh2ph1
   convgrad verify --deconv --dir=BWD_W --batch=problems/edge.txt
+  convgrad verify --per_sample --dir=BWD_WB mb8_ic64oc64_ih56kh3ph1
   convgrad verify ConvTranspose src=1x2x5x5 weights=2x3x3x3 --strides=2,2 --pads_begin=1,1 \
     --pads_end=1,1 --dilations=1,1 --data_format=NCX --weights_format=IOX --dtype=f16)";
 
@@ -169,6 +176,8 @@ void AddPlanOptions(CLI::App* command, Options& options) {
       ->add_option("--kernel", options.kernel,
                    Join("a kernel by its name: ", JoinWords(names, ", ")))
       ->check(IsText);
+  command->add_flag("--per_sample", options.per_sample,
+                    "BackwardWeights: a gradient for each image, (N, weights...) and (N, OC)");
 }
 
 void AddOptions(CLI::App* command, Options& options) {

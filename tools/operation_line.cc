@@ -64,8 +64,9 @@ const AttributeSchema* FindAnywhere(std::string_view attribute) {
 
 class Parser {
  public:
-  explicit Parser(OpKind kind) : schema_(SchemaOf(kind)) {
-    line_.operation.kind = kind;
+  explicit Parser(const OperationSchema& schema) : schema_(schema) {
+    line_.operation.kind = schema.kind;
+    line_.schema = &schema;
     line_.inputs.resize(schema_.inputs.size());
     line_.outputs.resize(schema_.outputs.size());
   }
@@ -162,9 +163,13 @@ Result<DataType> ParseDataType(std::string_view name) {
 
 Result<OperationLine> ParseOperationLine(std::span<const std::string> words) {
   if (words.empty()) return Invalid("no operation is given, such as ConvolutionBackwardWeights");
-  Result<OpKind> kind = ParseOpKind(words[0]);
-  if (!kind.ok()) return kind.status();
-  Parser parser(*kind);
+  const OperationSchema* schema = FindBackward(words[0]);
+  if (schema == nullptr) {
+    Result<OpKind> kind = ParseOpKind(words[0]);
+    if (!kind.ok()) return kind.status();
+    schema = &SchemaOf(*kind);
+  }
+  Parser parser(*schema);
   for (size_t i = 1; i < words.size(); ++i) {
     const std::string& word = words[i];
     if (!word.starts_with("--")) {
@@ -210,14 +215,16 @@ Result<Case> ParseCase(std::span<const std::string> words) {
   Result<OperationLine> line = ParseOperationLine(rest);
   if (!line.ok()) return line.status();
   Case result{JoinWords(words, " "), {words.begin(), words.end()}, line->operation, {}, {}};
-  const OperationSchema& schema = SchemaOf(line->operation.kind);
-  const auto parse = [](std::span<const ArgumentSchema> arguments,
-                        const std::vector<std::string>& texts, DataType data_type,
-                        std::vector<TensorDesc>& descs) {
+  const OperationSchema& schema = *line->schema;
+  const bool backward = FindBackward(schema.name) != nullptr;
+  const auto parse = [&](std::span<const ArgumentSchema> arguments,
+                         const std::vector<std::string>& texts, DataType data_type,
+                         std::vector<TensorDesc>& descs) {
     for (size_t i = 0; i < texts.size(); ++i) {
       descs.emplace_back();
       if (texts[i].empty()) continue;
-      Result<TensorDesc> desc = ParseArgument(arguments[i], texts[i], data_type);
+      const bool data = backward && arguments[i].role == Role::kSrc;  // diff_src, as src
+      Result<TensorDesc> desc = ParseArgument(arguments[i], texts[i], data ? type : data_type);
       if (!desc.ok()) return desc.status();
       descs.back() = *desc;
     }
@@ -227,7 +234,7 @@ Result<Case> ParseCase(std::span<const std::string> words) {
   const DataType written = out_type == DataType::kUndef ? type : out_type;
   if (Status s = parse(schema.outputs, line->outputs, written, result.outputs); !s.ok()) return s;
   // An output whose shape is inferred still has the type that was asked for.
-  if (!result.outputs[0].given()) result.outputs[0].type = out_type;
+  if (!backward && !result.outputs[0].given()) result.outputs[0].type = out_type;
   return result;
 }
 

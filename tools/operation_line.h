@@ -12,16 +12,20 @@
 #include "convgrad/operation.h"
 #include "convgrad/status.h"
 #include "convgrad/tensor.h"
+#include "spec/schema.h"
 
 namespace convgrad::tools {
 
 struct OperationLine {
   Operation operation;
+  const OperationSchema* schema = nullptr;
   // By the specification's index; empty: not given.
   std::vector<std::string> inputs;
   std::vector<std::string> outputs;
 };
 
+// The name may also be ConvolutionBackward or ConvTransposeBackward: then `operation` is the
+// forward one, and the arguments are those of BackwardPlan.
 Result<OperationLine> ParseOperationLine(std::span<const std::string> words);
 
 // An operation on tensors of known shapes, ready to plan.

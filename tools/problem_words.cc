@@ -1,6 +1,7 @@
 #include "tools/problem_words.h"
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "core/text.h"
 #include "onednn/problem_line.h"
@@ -32,16 +33,32 @@ Status CheckOptions(const Options& options) {
       OpKind::kConvolution,
       {{"strides", {1}}, {"pads_begin", {0}}, {"pads_end", {0}}, {"dilations", {1}}}};
   Options tried = options;
+  tried.per_sample = false;  // of the cases, not of this one
   for (const KernelInfo& kernel : Kernels()) {
     if (kernel.name == options.kernel) tried.kernel.clear();  // known; it may refuse this problem
   }
   return Plan::Make(operation, inputs, {}, tried).status();
 }
 
+// One such output after another, each as far from the next as it reaches.
+void AddImages(TensorDesc& output, int64_t batch) {
+  int64_t reach = 1;
+  for (size_t a = 0; a < output.strides.size(); ++a) {
+    reach += std::max<int64_t>(output.extents[a] - 1, 0) * std::abs(output.strides[a]);
+  }
+  output.extents.insert(output.extents.begin(), batch);
+  if (!output.strides.empty()) output.strides.insert(output.strides.begin(), reach);
+}
+
 }  // namespace
 
-Result<std::vector<Case>> ParseCases(const std::vector<std::string>& words) {
+Result<std::vector<Case>> ParseCases(const std::vector<std::string>& words, bool per_sample) {
   std::vector<Case> cases;
+  if (!words.empty() && FindBackward(words[0]) != nullptr) {
+    return Status(StatusCode::kInvalidArgument,
+                  Join("'", words[0], "' is for run and explain: it has the results of ", words[0],
+                       "Data and ", words[0], "Weights, which are given one by one here"));
+  }
   if (!words.empty() && ParseOpKind(words[0]).ok()) {
     Result<Case> item = ParseCase(words);
     if (!item.ok()) return item.status();
@@ -62,6 +79,9 @@ Result<std::vector<Case>> ParseCases(const std::vector<std::string>& words) {
     std::vector<std::string> replay = SplitProblem(problem.text);
     cases.push_back({std::move(problem.text), std::move(replay), std::move(problem.operation),
                      std::move(problem.inputs), std::move(problem.outputs)});
+    Case& item = cases.back();
+    if (!per_sample || SchemaOf(item.operation.kind).outputs[0].role != Role::kWeights) continue;
+    for (TensorDesc& output : item.outputs) AddImages(output, item.inputs[0].extents[0]);
   }
   if (cases.empty()) {
     return Status(StatusCode::kInvalidArgument,
@@ -77,7 +97,8 @@ Result<std::vector<Case>> ParseCases(const std::vector<std::string>& words) {
 Status CheckCases(const std::vector<Case>& cases, const Options& options) {
   if (Status status = CheckOptions(options); !status.ok()) return status;
   for (const Case& item : cases) {
-    const Status status = Check(item.operation, item.inputs, item.outputs).status();
+    const Status status =
+        Check(item.operation, item.inputs, item.outputs, {options.per_sample}).status();
     if (!status.ok()) return Status(status.code(), Join(status.message(), " (", item.text, ")"));
   }
   return Status();

@@ -12,8 +12,11 @@
 
 namespace convgrad::tools {
 
-// At least one case, or an error.
-Result<std::vector<Case>> ParseCases(const std::vector<std::string>& words);
+// At least one case, or an error. Problem lines know no gradients for each image: with `per_sample`
+// the outputs of those that write weights have N before their axes. An operation line has the
+// extents that it means.
+Result<std::vector<Case>> ParseCases(const std::vector<std::string>& words,
+                                     bool per_sample = false);
 
 // Every case is legal and every option is; a kernel that is asked for by name may still refuse
 // some.

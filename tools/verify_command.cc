@@ -41,6 +41,7 @@ void PrintFailure(const Case& item, const CheckReport& report, const VerifyReque
   if (request.options.workspace_limit >= 0) {
     replay += Join(" --workspace ", request.options.workspace_limit);
   }
+  if (request.options.per_sample) replay += " --per_sample";
   if (!request.options.kernel.empty()) replay += Join(" --kernel ", request.options.kernel);
   for (const std::string& word : item.words) replay += Join(" ", Quoted(word));
   std::printf("FAIL %s: %s\n     replay: %s\n", item.text.c_str(), report.failure.c_str(),
@@ -50,7 +51,7 @@ void PrintFailure(const Case& item, const CheckReport& report, const VerifyReque
 }  // namespace
 
 Result<int> VerifyProblems(const VerifyRequest& request) {
-  Result<std::vector<Case>> cases = ParseCases(request.words);
+  Result<std::vector<Case>> cases = ParseCases(request.words, request.options.per_sample);
   if (!cases.ok()) return cases.status();
   if (Status status = CheckCases(*cases, request.options); !status.ok()) return status;
   Limits limits;

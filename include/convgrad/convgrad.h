@@ -56,13 +56,16 @@ typedef struct {
   const char* kernel;                 /* null: the planner chooses */
   convgrad_parallel_for parallel_for; /* null: OpenMP */
   void* parallel_host;                /* passed back to parallel_for */
+  int32_t per_sample;                 /* 1: BackwardWeights gives a gradient for each image,
+                                         (N, weights...) and (N, OC); 0: their sum */
 } convgrad_options;
 
 #define CONVGRAD_OPTIONS_INIT \
-  { sizeof(convgrad_options), 0, -1, 0.0f, NULL, NULL, NULL }
+  { sizeof(convgrad_options), 0, -1, 0.0f, NULL, NULL, NULL, 0 }
 
 typedef struct convgrad_operation convgrad_operation;
 typedef struct convgrad_plan convgrad_plan;
+typedef struct convgrad_backward convgrad_backward;
 
 CONVGRAD_API const char* convgrad_version(void);
 
@@ -123,6 +126,33 @@ CONVGRAD_API convgrad_status convgrad_run(const convgrad_operation* operation,
                                           const void* const* input_data, size_t num_inputs,
                                           const convgrad_tensor* outputs, void* const* output_data,
                                           size_t num_outputs, const convgrad_options* options);
+
+/* Any of the gradients of one forward operation, "Convolution" or "ConvTranspose", in one call.
+ * inputs: src, weights, diff_dst, all of them described. outputs: diff_src, diff_weights,
+ * diff_bias; CONVGRAD_UNDEF is not wanted, of rank 0 a type alone asks for one. Each result has the
+ * bits of the single operation, and what is not wanted is not computed. */
+CONVGRAD_API convgrad_status convgrad_backward_create(const convgrad_operation* forward,
+                                                      const convgrad_tensor inputs[3],
+                                                      const convgrad_tensor outputs[3],
+                                                      const convgrad_options* options,
+                                                      convgrad_backward** backward);
+CONVGRAD_API void convgrad_backward_destroy(convgrad_backward* backward);
+
+/* Of type CONVGRAD_UNDEF and rank 0 where it is not wanted; the pointers live as long as the
+ * handle. */
+CONVGRAD_API convgrad_status convgrad_backward_output(const convgrad_backward* backward,
+                                                      size_t index, convgrad_tensor* output);
+CONVGRAD_API double convgrad_backward_flops(const convgrad_backward* backward);
+/* Of the part that needs the most: they run one after the other. */
+CONVGRAD_API int64_t convgrad_backward_workspace_bytes(const convgrad_backward* backward);
+/* Lives as long as the handle. */
+CONVGRAD_API const char* convgrad_backward_explanation(const convgrad_backward* backward);
+
+/* As convgrad_plan_run. Outputs that are not wanted are null; src may be null without diff_weights,
+ * weights without diff_src. */
+CONVGRAD_API convgrad_status convgrad_backward_run(const convgrad_backward* backward,
+                                                   const void* const inputs[3],
+                                                   void* const outputs[3], void* workspace);
 
 #ifdef __cplusplus
 }

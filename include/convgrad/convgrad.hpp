@@ -2,6 +2,7 @@
 #ifndef CONVGRAD_CONVGRAD_HPP_
 #define CONVGRAD_CONVGRAD_HPP_
 
+#include "convgrad/backward.h"
 #include "convgrad/operation.h"
 #include "convgrad/plan.h"
 #include "convgrad/status.h"

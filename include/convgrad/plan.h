@@ -6,6 +6,8 @@
 //            output 1, diff_bias (an extension: the sum of diff_dst over batch and pixels)
 //   types    one for all tensors; the outputs of the BackwardWeights operations may both be f32
 //            where the inputs are bf16 or f16 (an extension: name it in the output's description)
+//   per_sample  one gradient of weights and bias for each image, not their sum: diff_weights is
+//            (N, weights...), diff_bias (N, OC) (an extension)
 #ifndef CONVGRAD_PLAN_H_
 #define CONVGRAD_PLAN_H_
 
@@ -34,6 +36,8 @@ struct Options {
   float beta = 0.0f;                   // out = beta * out + result; 0 never reads the output
   std::string kernel{};                // empty: the planner chooses. Kernels() lists the names.
   ParallelFor parallel_for{};          // empty: OpenMP. Never changes the result.
+  // BackwardWeights only: a gradient for each image, with the bits of a run on that image alone.
+  bool per_sample = false;
 };
 
 struct KernelInfo {
@@ -46,6 +50,8 @@ CONVGRAD_API std::vector<KernelInfo> Kernels() noexcept;
 
 // Immutable and cheap to copy; one plan may run on several threads at once, on different outputs.
 class CONVGRAD_API Plan {
+  friend class BackwardPlan;
+
  public:
   // Checks everything and infers what is unknown. On an error nothing has happened.
   static Result<Plan> Make(const Operation& operation, std::span<const TensorDesc> inputs,
@@ -80,6 +86,12 @@ class CONVGRAD_API Plan {
  private:
   struct Impl;
   explicit Plan(std::shared_ptr<const Impl> impl);
+  // bias_alone: of the outputs of a BackwardWeights operation, only diff_bias is written.
+  static Result<Plan> MakePart(const Operation& operation, std::span<const TensorDesc> inputs,
+                               std::span<const TensorDesc> outputs, const Options& options,
+                               bool bias_alone);
+  void RunChecked(std::span<const void* const> inputs, std::span<void* const> outputs,
+                  void* workspace) const;
   std::shared_ptr<const Impl> impl_;
 };
 

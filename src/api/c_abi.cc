@@ -16,6 +16,11 @@ struct convgrad_plan {
   std::string explanation;
 };
 
+struct convgrad_backward {
+  convgrad::BackwardPlan plan;
+  std::string explanation;
+};
+
 namespace {
 
 using convgrad::Dims;
@@ -128,7 +133,24 @@ Status Convert(const convgrad_options* options, convgrad::Options& converted) {
   if (options->size >= kParallelSize) {
     converted.parallel_for = {options->parallel_for, options->parallel_host};
   }
+  if (options->size > kParallelSize && options->size < sizeof(convgrad_options)) {
+    return {StatusCode::kInvalidArgument, "options size is " + std::to_string(options->size) +
+                                              ", which no version has: begin with "
+                                              "CONVGRAD_OPTIONS_INIT"};
+  }
+  if (options->size >= sizeof(convgrad_options)) {
+    if (options->per_sample != 0 && options->per_sample != 1) {
+      return {StatusCode::kInvalidArgument,
+              "options per_sample is " + std::to_string(options->per_sample) + ", expected 0 or 1"};
+    }
+    converted.per_sample = options->per_sample == 1;
+  }
   return {};
+}
+
+convgrad_tensor Describe(const TensorDesc& desc) {
+  return {static_cast<int32_t>(desc.type), static_cast<int32_t>(desc.extents.size()),
+          desc.extents.data(), desc.strides.data(), nullptr};
 }
 
 // What plan_create and run take.
@@ -232,9 +254,7 @@ convgrad_status convgrad_plan_output(const convgrad_plan* plan, size_t index,
                                                 " is asked for, the plan has " +
                                                 std::to_string(plan->plan.num_outputs())};
     }
-    const TensorDesc& desc = plan->plan.output(static_cast<int>(index));
-    *output = {static_cast<int32_t>(desc.type), static_cast<int32_t>(desc.extents.size()),
-               desc.extents.data(), desc.strides.data(), nullptr};
+    *output = Describe(plan->plan.output(static_cast<int>(index)));
     return {};
   });
 }
@@ -308,5 +328,67 @@ convgrad_status convgrad_run(const convgrad_operation* operation, const convgrad
       output_views[i].desc = std::move(request.outputs[i]);
     }
     return convgrad::Run(operation->operation, input_views, output_views, request.options);
+  });
+}
+
+convgrad_status convgrad_backward_create(const convgrad_operation* forward,
+                                         const convgrad_tensor inputs[3],
+                                         const convgrad_tensor outputs[3],
+                                         const convgrad_options* options,
+                                         convgrad_backward** backward) {
+  if (backward == nullptr) return Fail("backward is a null pointer");
+  *backward = nullptr;
+  if (forward == nullptr) return Fail("forward is a null pointer");
+  return Guarded([&]() -> Status {
+    Request request;
+    Status filled = request.Fill(inputs, convgrad::BackwardPlan::kInputs, outputs,
+                                 convgrad::BackwardPlan::kOutputs, options);
+    if (!filled.ok()) return filled;
+    auto made = convgrad::BackwardPlan::Make(forward->operation, request.inputs, request.outputs,
+                                             request.options);
+    if (!made.ok()) return made.status();
+    *backward = new convgrad_backward{*made, made->Explain()};
+    return {};
+  });
+}
+
+void convgrad_backward_destroy(convgrad_backward* backward) { delete backward; }
+
+convgrad_status convgrad_backward_output(const convgrad_backward* backward, size_t index,
+                                         convgrad_tensor* output) {
+  if (backward == nullptr) return Fail("backward is a null pointer");
+  if (output == nullptr) return Fail("output is a null pointer");
+  return Guarded([&]() -> Status {
+    if (index >= convgrad::BackwardPlan::kOutputs) {
+      return {StatusCode::kInvalidArgument, "output " + std::to_string(index) +
+                                                " is asked for, expected 0 (diff_src), 1 "
+                                                "(diff_weights) or 2 (diff_bias)"};
+    }
+    *output = Describe(backward->plan.output(static_cast<int>(index)));
+    return {};
+  });
+}
+
+double convgrad_backward_flops(const convgrad_backward* backward) {
+  return backward == nullptr ? 0 : backward->plan.flops();
+}
+
+int64_t convgrad_backward_workspace_bytes(const convgrad_backward* backward) {
+  return backward == nullptr ? 0 : backward->plan.workspace_bytes();
+}
+
+const char* convgrad_backward_explanation(const convgrad_backward* backward) {
+  return backward == nullptr ? "" : backward->explanation.c_str();
+}
+
+convgrad_status convgrad_backward_run(const convgrad_backward* backward,
+                                      const void* const inputs[3], void* const outputs[3],
+                                      void* workspace) {
+  if (backward == nullptr) return Fail("backward is a null pointer");
+  if (inputs == nullptr) return Fail("inputs is a null pointer");
+  if (outputs == nullptr) return Fail("outputs is a null pointer");
+  return Guarded([&] {
+    return backward->plan.Run(std::span(inputs, convgrad::BackwardPlan::kInputs),
+                              std::span(outputs, convgrad::BackwardPlan::kOutputs), workspace);
   });
 }

@@ -37,7 +37,7 @@ bool IsEmpty(const TensorDesc& tensor) {
 
 // Values that came too late to plan with must be the planned ones.
 Status CheckShapeValues(std::string_view name, const TensorDesc& tensor, const void* data,
-                        const Dims& planned) {
+                        std::span<const int64_t> planned) {
   for (size_t i = 0; i < planned.size(); ++i) {
     if (ShapeValueAt(tensor, data, i) == planned[i]) continue;
     return {StatusCode::kInvalidShape,
@@ -66,7 +66,8 @@ Status CheckInputs(const CheckedOperation& op, std::span<const void* const> inpu
       if (data == nullptr) {
         return Invalid(Join("input ", i, " '", schema[i].name, "' is a null pointer"));
       }
-      const Dims& planned = op.tensor(op.schema->outputs[0].role).extents;
+      std::span<const int64_t> planned = op.tensor(op.schema->outputs[0].role).extents;
+      if (op.per_sample) planned = planned.subspan(1);
       if (Status s = CheckShapeValues(schema[i].name, tensor, data, planned); !s.ok()) return s;
       continue;
     }
@@ -123,7 +124,16 @@ Plan::Plan(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
 
 Result<Plan> Plan::Make(const Operation& operation, std::span<const TensorDesc> inputs,
                         std::span<const TensorDesc> outputs, const Options& options) noexcept try {
-  Result<CheckedOperation> checked = Check(operation, inputs, outputs);
+  return MakePart(operation, inputs, outputs, options, false);
+} catch (...) {  // only allocations throw
+  return OutOfMemory();
+}
+
+Result<Plan> Plan::MakePart(const Operation& operation, std::span<const TensorDesc> inputs,
+                            std::span<const TensorDesc> outputs, const Options& options,
+                            bool bias_alone) {
+  Result<CheckedOperation> checked =
+      Check(operation, inputs, outputs, {options.per_sample, bias_alone});
   if (!checked.ok()) return checked.status();
   Result<KernelPlan> kernel_plan =
       MakeKernelPlan(Canonicalize(*checked), {options.threads, options.workspace_limit,
@@ -134,8 +144,6 @@ Result<Plan> Plan::Make(const Operation& operation, std::span<const TensorDesc> 
   impl->kernel_plan = *std::move(kernel_plan);
   impl->num_outputs = outputs.size() > 1 && outputs[1].given() ? 2 : 1;
   return Plan(std::move(impl));
-} catch (...) {  // only allocations throw
-  return OutOfMemory();
 }
 
 const TensorDesc& Plan::output(int index) const {
@@ -161,12 +169,21 @@ std::string Plan::Explain() const noexcept try {
                  NameOf(tensor.type), " strides ", JoinNumbers(tensor.strides, ","), "\n");
   };
   for (const ArgumentSchema& argument : op.schema->inputs) {
-    if (argument.role != Role::kShape) add("input       ", argument);
+    if (argument.role == Role::kShape || (op.bias_alone && argument.role == Role::kSrc)) continue;
+    add("input       ", argument);
   }
-  for (const ArgumentSchema& argument : op.schema->outputs) add("output      ", argument);
+  for (const ArgumentSchema& argument : op.schema->outputs) {
+    if (!op.bias_alone || argument.role == Role::kBias) add("output      ", argument);
+  }
   return text + ExplainKernelPlan(impl_->kernel_plan);
 } catch (...) {
   return "out of memory";  // fits without an allocation
+}
+
+void Plan::RunChecked(std::span<const void* const> inputs, std::span<void* const> outputs,
+                      void* workspace) const {
+  RunKernelPlan(impl_->kernel_plan, CanonicalOperands(impl_->operation, inputs, outputs),
+                workspace);
 }
 
 Status Plan::Run(std::span<const void* const> inputs, std::span<void* const> outputs,
@@ -180,7 +197,7 @@ Status Plan::Run(std::span<const void* const> inputs, std::span<void* const> out
     return Invalid(
         Join("workspace is a null pointer, this plan needs ", workspace_bytes(), " bytes"));
   }
-  RunKernelPlan(impl_->kernel_plan, CanonicalOperands(op, inputs, outputs), workspace);
+  RunChecked(inputs, outputs, workspace);
   return {};
 } catch (...) {  // only allocations throw
   return OutOfMemory();

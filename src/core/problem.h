@@ -47,8 +47,18 @@ struct Bias {
   bool present = false;
   bool sums_x = false;  // wgrad only
   int64_t stride = 1;
+  bool alone = false;  // wgrad only: w is not written
 
   bool operator==(const Bias&) const = default;
+};
+
+// wgrad only: every image has a w, and a sum for the bias, of its own, so many elements apart.
+struct PerSample {
+  bool present = false;
+  int64_t w = 0;
+  int64_t bias = 0;
+
+  bool operator==(const PerSample&) const = default;
 };
 
 struct Problem {
@@ -66,6 +76,10 @@ struct Problem {
   WeightStrides w;
   PixelStrides y;
   Bias bias;
+  PerSample per_sample;
+
+  // Results of a wgrad, each the sum over its own images.
+  int64_t samples() const { return per_sample.present ? batch : 1; }
 
   bool operator==(const Problem&) const = default;
 };
@@ -82,13 +96,14 @@ struct Operands {
 
 // Multiply-adds with both factors inside their tensors, as a double: it may exceed 2^63.
 inline double CountMultiplyAdds(const Problem& p) {
+  if (p.bias.alone) return 0;
   double count = static_cast<double>(p.batch) * static_cast<double>(p.groups) *
                  static_cast<double>(p.ci) * static_cast<double>(p.co);
   for (const Axis& axis : p.axes) count *= CountPairs(axis);
   return count;
 }
 
-// Bytes of x, w and y, each touched once.
+// Bytes of x, w and y, each touched once; of a bias gradient alone, those that it sums.
 inline double CountBytes(const Problem& p) {
   double x = static_cast<double>(p.batch) * static_cast<double>(p.groups * p.ci);
   double y = static_cast<double>(p.batch) * static_cast<double>(p.groups * p.co);
@@ -98,12 +113,14 @@ inline double CountBytes(const Problem& p) {
     y *= static_cast<double>(axis.out);
     w *= static_cast<double>(axis.taps);
   }
+  if (p.bias.alone) return (p.bias.sums_x ? x : y) * static_cast<double>(SizeOf(p.type));
   const DataType w_type = p.pass == Pass::kWgrad ? p.out_type : p.type;
+  w *= static_cast<double>(p.samples());
   return (x + y) * static_cast<double>(SizeOf(p.type)) + w * static_cast<double>(SizeOf(w_type));
 }
 
-// Strides of a dense [batch, channel, pixels...] x and y and a dense [g, co, ci, taps...] w: what
-// the text form leaves out.
+// Strides of a dense [batch, channel, pixels...] x and y and a dense [g, co, ci, taps...] w, and of
+// one such w and bias after another, image by image: what the text form leaves out.
 void SetDenseStrides(Problem& problem);
 
 }  // namespace convgrad

@@ -67,6 +67,7 @@ Status CheckSizes(const Problem& p) {
     product *= std::max<int64_t>(extent, 1);
     return product <= INT64_MAX / 8;
   };
+  if (p.per_sample.present) w = std::max<int64_t>(p.batch, 1);
   bool fits = grow(x, p.batch) && grow(x, p.groups) && grow(x, p.ci) && grow(y, p.batch) &&
               grow(y, p.groups) && grow(y, p.co) && grow(w, p.groups) && grow(w, p.ci) &&
               grow(w, p.co);
@@ -102,6 +103,16 @@ Status CheckTypes(const Problem& p) {
   return Bad(TypesText(p), "only wgrad writes another type than it reads, and only f32");
 }
 
+Status CheckGradients(const Problem& p) {
+  if (p.per_sample.present && p.pass != Pass::kWgrad) {
+    return Bad("per_sample", "only wgrad writes something for each image");
+  }
+  if (p.bias.alone && (p.pass != Pass::kWgrad || !p.bias.present)) {
+    return Bad("alone", "only a wgrad with bias[c] or xbias[c] writes that alone");
+  }
+  return {};
+}
+
 class Parser {
  public:
   Status Accept(std::string_view token) {
@@ -135,6 +146,8 @@ class Parser {
   Result<Problem> Finish() {
     if (!has_pass_) return Bad("", "the line begins with fprop, dgrad or wgrad");
     if (Status status = CheckTypes(problem_); !status.ok()) return status;
+    problem_.bias.alone = alone_;
+    if (Status status = CheckGradients(problem_); !status.ok()) return status;
     if (Status status = CheckSizes(problem_); !status.ok()) return status;
     Problem dense = problem_;
     SetDenseStrides(dense);
@@ -144,6 +157,8 @@ class Parser {
     if (!x_.empty()) problem_.x = PixelStridesOf(x_);
     if (!w_.empty()) problem_.w = WeightStridesOf(w_);
     if (!y_.empty()) problem_.y = PixelStridesOf(y_);
+    problem_.per_sample =
+        per_sample_.empty() ? dense.per_sample : PerSample{true, per_sample_[0], per_sample_[1]};
     return problem_;
   }
 
@@ -156,6 +171,8 @@ class Parser {
         return {};
       }
     }
+    if (token == "per_sample") return problem_.per_sample.present = true, Status();
+    if (token == "alone") return alone_ = true, Status();
     return Bad(token, "expected a pass (fprop, dgrad, wgrad), a type (f32, bf16, f16) or a field");
   }
 
@@ -175,17 +192,22 @@ class Parser {
     if (key == "x" && v.size() == 5) return x_ = std::move(v), Status();
     if (key == "y" && v.size() == 5) return y_ = std::move(v), Status();
     if (key == "w" && v.size() == 6) return w_ = std::move(v), Status();
+    if (key == "per_sample" && v.size() == 2) {
+      problem_.per_sample.present = true;
+      return per_sample_ = std::move(v), Status();
+    }
     if ((key == "bias" || key == "xbias") && v.size() == 1) {
       problem_.bias = {true, key == "xbias", v[0]};
       return {};
     }
     return Bad(token,
-               "strides are x[n,c,d,h,w], w[g,co,ci,d,h,w], y[n,c,d,h,w], bias[c] or xbias[c]");
+               "strides are x[n,c,d,h,w], w[g,co,ci,d,h,w], y[n,c,d,h,w], bias[c], xbias[c] or "
+               "per_sample[w,bias]");
   }
 
   Problem problem_;
-  bool has_pass_ = false;
-  std::vector<int64_t> x_, w_, y_;
+  bool has_pass_ = false, alone_ = false;
+  std::vector<int64_t> x_, w_, y_, per_sample_;
 };
 
 }  // namespace
@@ -207,6 +229,9 @@ void SetDenseStrides(Problem& p) {
   p.w.ci = taps;
   p.w.co = taps * p.ci;
   p.w.g = p.w.co * p.co;
+  if (!p.per_sample.present) return;
+  p.per_sample.w = p.groups * p.co * p.w.co;
+  p.per_sample.bias = p.bias.present ? p.groups * (p.bias.sums_x ? p.ci : p.co) : 0;
 }
 
 std::string ToText(const Problem& p) {
@@ -221,6 +246,11 @@ std::string ToText(const Problem& p) {
   if (!(p.w == dense.w)) text += Join(" w[", JoinNumbers(AsArray(p.w), ","), "]");
   if (!(p.y == dense.y)) text += Join(" y[", JoinNumbers(AsArray(p.y), ","), "]");
   if (p.bias.present) text += Join(p.bias.sums_x ? " xbias[" : " bias[", p.bias.stride, "]");
+  if (p.bias.alone) text += " alone";
+  if (p.per_sample.present) text += " per_sample";
+  if (!(p.per_sample == dense.per_sample)) {
+    text += Join("[", p.per_sample.w, ",", p.per_sample.bias, "]");
+  }
   return text;
 }
 

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 
+#include "cpu/bias_sums-inl.h"
 #include "cpu/contract.h"
 #include "cpu/lines.h"
 #include "cpu/live.h"
@@ -64,10 +65,12 @@ class Block {
   void RunWhole(float* c) {
     const int64_t chunks = chunks_.count();
     if (!t_.keeps_c) c = tile_c_;
+    if (SumsBias()) LoadBias();
     if (chunks == 0) RunChunk(0, true, Chunk{}, c);  // an empty sum
     for (int64_t i = 0; i < chunks; ++i) {
       RunChunk(i, i + 1 == chunks, ChunkAt(chunks_, i), c);
     }
+    if (SumsBias()) StoreBias();
   }
 
   void StoreLast(const float* c) {
@@ -179,6 +182,36 @@ class Block {
     return {live.begin / channels * tap, live.end / channels * tap, true};
   }
 
+  // Whether this block adds up v, which it packs, for the bias gradient.
+  bool SumsBias() const {
+    return !kElements && operands_.bias_out != nullptr && (t_.o_is_n ? m_ : n_).begin == 0;
+  }
+
+  // The sums of channel i of this block, and where they go.
+  U* BiasAt(int64_t i) const {
+    return static_cast<U*>(operands_.bias_out) +
+           ((t_.o_is_n ? n_ : m_).begin + i) * operands_.bias_stride;
+  }
+
+  void LoadBias() {
+    for (int64_t i = 0; i < (t_.o_is_n ? n_ : m_).size(); ++i) {
+      bias_[i] = operands_.beta == 0 ? 0.0f
+                                     : operands_.beta * Widen(LoadAt<U>(BiasAt(i), 0)) +
+                                           (chunks_.chained ? -0.0f : 0.0f);
+    }
+  }
+
+  void StoreBias() const {
+    for (int64_t i = 0; i < (t_.o_is_n ? n_ : m_).size(); ++i) {
+      StoreAt(BiasAt(i), 0, NarrowSum(bias_[i], U()));
+    }
+  }
+
+  // A packed panel of v, of channels from i on.
+  void AddBias(const E* panel, const Chunk& chunk, int width, ChunkJoin join, int64_t i) {
+    if constexpr (!kElements) SumPanel(panel, Depth(chunk), width, join, bias_ + i);
+  }
+
   // Packs b for a chunk.
   void StartChunk(const Chunk& chunk) {
     const int64_t depth = Depth(chunk);
@@ -284,10 +317,15 @@ class Block {
     const bool scales = index == 0 && operands_.beta != 0, stores = last && !t_.stores_last;
     const ChunkJoin next = chunks_.chained ? ChunkJoin::kChain : ChunkJoin::kAdd;
     const ChunkJoin join = index == 0 && !scales ? ChunkJoin::kFirst : next;
+    const bool sums_bias = SumsBias();
     StartChunk(chunk);
+    for (int64_t p = 0; p < (sums_bias && t_.o_is_n ? panels_ : 0); ++p) {
+      AddBias(b_panels_[p], chunk, t_.nr, join, p * t_.nr);
+    }
     for (int64_t i = 0; i < m_.size(); i += t_.mr) {
       const Range rows{m_.begin + i, std::min(m_.begin + i + t_.mr, m_.end)};
       const RowPanel panel = StartRows(i, chunk);
+      if (sums_bias && !t_.o_is_n) AddBias(panel.a, chunk, t_.mr, join, i);
       if (!stores && !scales) {
         for (int64_t p = 0; p < panels_; ++p, c += c_step) {
           Multiply(panel, p, chunk, c, join, c, c_rows_);
@@ -412,8 +450,9 @@ class Block {
   int64_t column_steps_[Tiling::kMostColumns / 2];  // of panels of n
   bool straight_[Tiling::kMostColumns / 2];         // and whether they are whole runs of the result
   int64_t c_rows_[Tiling::kMostRows];
-  Live live_[Tiling::kMostColumns / 2];                              // of panels of n
-  alignas(64) float tile_c_[kTermsOf<E> == 2 ? 1024 : 24 * kLanes];  // [mr, nr]
+  Live live_[Tiling::kMostColumns / 2];                                   // of panels of n
+  float bias_[kElements ? 1 : Tiling::kMostColumns + Tiling::kMostRows];  // sums of v, so far
+  alignas(64) float tile_c_[kTermsOf<E> == 2 ? 1024 : 24 * kLanes];       // [mr, nr]
 };
 
 // One of two that are zipped, or the only one. Apart, so that a block, of 57 KiB, is on the stack

@@ -13,6 +13,9 @@ struct BlockOperands {
   void* out = nullptr;
   const void* bias = nullptr;
   int64_t bias_stride = 1;
+  // wgrad: the sums of v, for each o, of out's type; bias_stride apart. Blocks that have the first
+  // rows write them, if chunks are not summed side by side and an element is one term. Null: no.
+  void* bias_out = nullptr;
   float beta = 0;
   bool f32_out = false;  // out is f32, whatever the others are
 };

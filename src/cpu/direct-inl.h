@@ -99,7 +99,7 @@ class DirectLines {
   float* Line(int64_t b) const { return LineAt(b, slots_.count()); }
   float* Weights(int64_t b) const { return Line(b) + columns_ * kBlockLanes; }
   float* Bias(int64_t b) const { return Weights(b) + terms_ * kLanes; }  // as one more term
-  int64_t SumFloats() const { return (terms_ + 1) * kBlockLanes; }  // those of the bias, too
+  int64_t SumFloats() const { return (terms_ + 1) * kBlockLanes; }       // those of the bias, too
   float* Chain(int64_t b) const { return Weights(b); }
   float* Sums(int64_t b) const { return Chain(b) + SumFloats(); }
   float* Slab(int64_t chunk, int64_t b) const {
@@ -219,9 +219,8 @@ class DirectLines {
         const int64_t at1 = axis1.first + height * axis1.pixel_step + h * axis1.tap_step;
         *found = -1;
         if (at0 < 0 || at0 >= axis0.limit || at1 < 0 || at1 >= axis1.limit) continue;
-        const int64_t slot =
-            (slots_.keeps_planes ? at0 & (slots_.depth - 1) : d) * slots_.height +
-            (slots_.keeps_lines ? at1 & (slots_.height - 1) : h);
+        const int64_t slot = (slots_.keeps_planes ? at0 & (slots_.depth - 1) : d) * slots_.height +
+                             (slots_.keeps_lines ? at1 & (slots_.height - 1) : h);
         const int64_t tag = ((image * axis0.limit + at0) * axis1.limit + at1) * parts + part;
         *found = static_cast<int32_t>(slot);
         if (tags_[slot] == tag) continue;
@@ -292,13 +291,14 @@ class DirectLines {
       const bool whole_lines =
           !fours_ && chunk.terms() == terms_ &&
           (c_.channels == 1 || last_.taps == 1 || tap_step == position_floats_);
-      const TermRuns all{runs, CollectRuns(b, whole_lines, chunk, runs),
-                   whole_lines ? last_.taps * c_.channels : chunk.outer.size(),
-                   whole_lines && c_.channels == 1 ? tap_step : kLanes,
-                   last_.pixel_step * position_floats_,
-                   g_plane_,
-                   w_plane_,
-                   v_plane_};
+      const TermRuns all{runs,
+                         CollectRuns(b, whole_lines, chunk, runs),
+                         whole_lines ? last_.taps * c_.channels : chunk.outer.size(),
+                         whole_lines && c_.channels == 1 ? tap_step : kLanes,
+                         last_.pixel_step * position_floats_,
+                         g_plane_,
+                         w_plane_,
+                         v_plane_};
       if (fours_) {
         const GroupShape shape{c_.channels, c_.o, chunk.outer.begin, chunk.outer.size()};
         sums_.sum_group_taps(all, shape, LanesOf(b), pixels, scales || i > 0, c);
@@ -324,15 +324,16 @@ class DirectLines {
   void SumPixelsOfLine(int64_t image, int64_t line, int64_t column, int64_t pixels) {
     const int64_t depth = line / c_.axes[1].pixels, height = line % c_.axes[1].pixels;
     const TensorLine<const T> v{static_cast<const T*>(work_.other) + c_.v.first +
-                                    image * c_.v.image + depth * c_.v.at[0] +
-                                    height * c_.v.at[1] + column * c_.v.at[2] + o_first_ * c_.v.o,
+                                    image * c_.v.image + depth * c_.v.at[0] + height * c_.v.at[1] +
+                                    column * c_.v.at[2] + o_first_ * c_.v.o,
                                 c_.v.at[2], c_.v.o, c_.v.at[1]};
     if (t_.used == kBlockLanes) {
       LoadBlocks(v, pixels, o_count_, Blocks(Line(0), v_plane_));
     } else {
       for (int64_t b = 0; b < blocks_; ++b) {
-        LoadBlock(TensorLine<const T>{v.first + b * t_.used * c_.v.o, v.step, v.channel_step, v.ahead},
-                  pixels, LanesOf(b), Line(b), v_plane_);
+        LoadBlock(
+            TensorLine<const T>{v.first + b * t_.used * c_.v.o, v.step, v.channel_step, v.ahead},
+            pixels, LanesOf(b), Line(b), v_plane_);
       }
     }
     FindLines(image, line, column / columns_ * columns_);
@@ -347,8 +348,7 @@ class DirectLines {
   void SumPixelsOfBlock(int64_t b, int64_t first, int64_t pixels) const {
     const int64_t tap_step = last_.tap_step * position_floats_;
     // Terms of a line of taps that are as far from each other as their neighbours.
-    const bool even =
-        fours_ || c_.channels == 1 || last_.taps == 1 || tap_step == position_floats_;
+    const bool even = fours_ || c_.channels == 1 || last_.taps == 1 || tap_step == position_floats_;
     const int64_t parts = even ? 1 : last_.taps;
     PixelRun run{.g = {},
                  .sums = {},

@@ -18,15 +18,19 @@ RunDirectFunction FunctionOf(DataType type) {
 }
 
 int64_t SpanOf(const GatherAxis& axis, int64_t pixels) {
-  return (pixels - 1) * axis.pixel_step + std::abs((std::max<int64_t>(axis.taps, 1) - 1) * axis.tap_step) + 1;
+  return (pixels - 1) * axis.pixel_step +
+         std::abs((std::max<int64_t>(axis.taps, 1) - 1) * axis.tap_step) + 1;
 }
 
 int64_t PowerOfTwo(int64_t least) {
   return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(1, least))));
 }
 
-// A last axis of one position, as in [N, C, T, 1], makes way: lines go along it.
+// A last axis of one position, as in [N, C, T, 1], makes way: lines go along it. Of gradients for
+// each image, one.
 Problem WithLines(Problem p) {
+  if (p.per_sample.present) p.batch = 1;
+  p.per_sample = {};
   for (int turns = 0; turns + 1 < kAxes && p.axes[kAxes - 1] == Axis{}; ++turns) {
     std::rotate(p.axes.begin(), p.axes.end() - 1, p.axes.end());
     for (auto* s : {&p.x.s, &p.y.s, &p.w.s}) std::rotate(s->begin(), s->end() - 1, s->end());
@@ -58,8 +62,8 @@ DirectTiling StackTiling(const Contraction& c, const Problem& p, int lanes) {
   return t;
 }
 
-// Tasks for all threads: of images, which share nothing but the weights; then bands, of some height,
-// since neighbours read the same lines; then columns.
+// Tasks for all threads: of images, which share nothing but the weights; then bands, of some
+// height, since neighbours read the same lines; then columns.
 void CutPixels(const Contraction& c, int threads, DirectTiling& t) {
   if (threads == 1) return;
   const int64_t lines = c.axes[0].pixels * c.axes[1].pixels, least = 2 * c.axes[1].taps;
@@ -101,6 +105,23 @@ LineSlots SlotsOf(const Contraction& c, const DirectTiling& t, int64_t columns) 
   return s;
 }
 
+const void* At(const void* base, DataType type, int64_t index) {
+  return base == nullptr ? nullptr : static_cast<const char*>(base) + index * SizeOf(type);
+}
+void* At(void* base, DataType type, int64_t index) {
+  return base == nullptr ? nullptr : static_cast<char*>(base) + index * SizeOf(type);
+}
+
+// wgrad: the sums of one image, where each has its own.
+DirectWork OfSample(const Problem& p, int64_t sample, DirectWork work) {
+  if (!p.per_sample.present) return work;
+  work.g = At(work.g, p.type, sample * p.x.n);
+  work.other = At(work.other, p.type, sample * p.y.n);
+  work.out = At(work.out, p.out_type, sample * p.per_sample.w);
+  work.bias_out = At(work.bias_out, p.out_type, sample * p.per_sample.bias);
+  return work;
+}
+
 double WorkOf(const Problem& p) { return CountMultiplyAdds(p) + CountBytes(p); }
 
 }  // namespace
@@ -120,7 +141,8 @@ std::string DirectRefusal(const Problem& problem) {
   if (!HasSmallGroups(problem)) return "groups have more than 16 channels";
   const Problem p = WithLines(problem);
   const Contraction c = MakeLargestPlainContraction(p);
-  if (c.axes[0].taps * c.axes[1].taps > DirectTiling::kMostLines) return "it has too many lines of taps";
+  if (c.axes[0].taps * c.axes[1].taps > DirectTiling::kMostLines)
+    return "it has too many lines of taps";
   if (StackTiling(c, p, PickedVectorUnit(p.type).lanes).columns == 0) {
     return "its lines and taps do not fit into the memory of a task";
   }
@@ -135,10 +157,10 @@ DirectTiling DirectTilingOf(const Problem& problem, int threads, int64_t limit) 
   DirectTiling t = stack;
   const auto cut = [&](DirectTiling& tiling) {
     if (!c.sum_pixels) CutPixels(c, threads, tiling);
-    const int64_t tasks = tiling.block_tasks * tiling.image_tasks * tiling.bands *
-                          tiling.column_tasks * tiling.chunk_parts;
+    const int64_t tasks = problem.samples() * tiling.block_tasks * tiling.image_tasks *
+                          tiling.bands * tiling.column_tasks * tiling.chunk_parts;
     // A thread that is woken for less than 10 us of work costs more than it does.
-    const double most = std::clamp(WorkOf(p) / 3e5, 1.0, double(threads));
+    const double most = std::clamp(WorkOf(problem) / 3e5, 1.0, double(threads));
     tiling.slots = std::clamp<int64_t>(tasks, 1, static_cast<int64_t>(most));
   };
   // Lines from the second-level cache.
@@ -159,16 +181,17 @@ DirectTiling DirectTilingOf(const Problem& problem, int threads, int64_t limit) 
       if (t.blocks_each >= wanted || t.columns < 2 * std::max<int64_t>(least, 16)) break;
     }
   }
+  const int64_t samples = problem.samples();
   if (c.sum_pixels && threads > 1) {
     const Chunks chunks = MakeChunks(c);
     const int64_t sums = t.blocks * (c.taps() * c.channels + 1) * t.lanes;
-    const int64_t tasks = CeilDiv(t.blocks, t.blocks_each);
-    if (tasks < 4 * threads && !chunks.chained && chunks.count() > 1 &&
+    const int64_t tasks = samples * CeilDiv(t.blocks, t.blocks_each);
+    if (tasks < 4 * threads && samples == 1 && !chunks.chained && chunks.count() > 1 &&
         sums <= (int64_t{16} << 20) / chunks.count()) {
       t.chunk_parts = std::min<int64_t>(chunks.count(), CeilDiv(4 * threads, tasks));
       t.slab_floats = chunks.count() * sums;
     } else if (tasks < 4 * threads) {
-      t.blocks_each = std::max<int64_t>(1, t.blocks / (4 * threads));
+      t.blocks_each = std::max<int64_t>(1, samples * t.blocks / (4 * threads));
     }
   }
   t.block_tasks = CeilDiv(t.blocks, t.blocks_each);
@@ -187,7 +210,8 @@ void RunDirect(const Problem& problem, const Operands& operands, float beta, con
   const bool wgrad = p.pass == Pass::kWgrad;
   const bool own_bias = wgrad && p.bias.present && !p.bias.sums_x;
   const Team crew{static_cast<int>(t.slots), team.host};
-  float* const memory = reinterpret_cast<float*>((reinterpret_cast<uintptr_t>(workspace) + 63) / 64 * 64);
+  float* const memory =
+      reinterpret_cast<float*>((reinterpret_cast<uintptr_t>(workspace) + 63) / 64 * 64);
   float* const slabs = memory + (t.on_stack ? 0 : t.slots * t.task_floats);
   DirectWork work{.t = &t,
                   .groups = p.groups,
@@ -205,7 +229,9 @@ void RunDirect(const Problem& problem, const Operands& operands, float beta, con
   const auto blocks_of = [&](int64_t i) {
     return Range{i * t.blocks_each, std::min(t.blocks, (i + 1) * t.blocks_each)};
   };
-  const auto memory_of = [&](int slot) { return t.on_stack ? nullptr : memory + slot * t.task_floats; };
+  const auto memory_of = [&](int slot) {
+    return t.on_stack ? nullptr : memory + slot * t.task_floats;
+  };
   if (!wgrad) {
     const int64_t phases = CountPlainPhases(p), parts = t.bands * t.column_tasks;
     ForRanges(crew, t.image_tasks * t.block_tasks * parts, 1, [&](int slot, int64_t i, int64_t) {
@@ -216,12 +242,11 @@ void RunDirect(const Problem& problem, const Operands& operands, float beta, con
         DirectWork own = work;
         own.c = &c;
         const int64_t lines = c.axes[0].pixels * c.axes[1].pixels, columns = c.axes[2].pixels;
-        const DirectTask task{.blocks = blocks_of(i / parts % t.block_tasks),
-                              .images = {p.batch * image / t.image_tasks,
-                                         p.batch * (image + 1) / t.image_tasks},
-                              .lines = {lines * band / t.bands, lines * (band + 1) / t.bands},
-                              .columns = {columns * part / t.column_tasks,
-                                          columns * (part + 1) / t.column_tasks}};
+        const DirectTask task{
+            .blocks = blocks_of(i / parts % t.block_tasks),
+            .images = {p.batch * image / t.image_tasks, p.batch * (image + 1) / t.image_tasks},
+            .lines = {lines * band / t.bands, lines * (band + 1) / t.bands},
+            .columns = {columns * part / t.column_tasks, columns * (part + 1) / t.column_tasks}};
         if (task.lines.size() > 0 && task.columns.size() > 0) run(own, task, memory_of(slot));
       }
     });
@@ -229,11 +254,11 @@ void RunDirect(const Problem& problem, const Operands& operands, float beta, con
   }
   const Contraction c = MakePlainContraction(p, 0);
   work.c = &c;
-  const int64_t chunks = MakeChunks(c).count();
-  ForRanges(crew, t.block_tasks * t.chunk_parts, 1, [&](int slot, int64_t i, int64_t) {
+  const int64_t chunks = MakeChunks(c).count(), tasks = t.block_tasks * t.chunk_parts;
+  ForRanges(crew, problem.samples() * tasks, 1, [&](int slot, int64_t i, int64_t) {
     const int64_t part = i % t.chunk_parts;
-    run(work,
-        {.blocks = blocks_of(i / t.chunk_parts),
+    run(OfSample(problem, i / tasks, work),
+        {.blocks = blocks_of(i / t.chunk_parts % t.block_tasks),
          .chunks = {chunks * part / t.chunk_parts, chunks * (part + 1) / t.chunk_parts}},
         memory_of(slot));
   });
@@ -242,7 +267,7 @@ void RunDirect(const Problem& problem, const Operands& operands, float beta, con
       run(work, {.blocks = {i, i + 1}, .adds_slabs = true}, memory_of(slot));
     });
   }
-  if (p.bias.present && !own_bias) RunBias(problem, operands, beta, team);
+  if (p.bias.present && !own_bias) RunBiasGradient(problem, operands, beta, team);
 }
 
 std::string DirectText(const Problem& problem, int threads, int64_t limit) {

@@ -24,8 +24,8 @@ constexpr int64_t LanesOfBlock(int vector_lanes) {
   return vector_lanes > 8 ? 2 * int64_t{vector_lanes} : 16;
 }
 
-// Whether the channels of a line of g can stay as they are: fours of them in a vector, each of which
-// is a factor of one vector of o, or of the same four of o. And no chunk cuts them.
+// Whether the channels of a line of g can stay as they are: fours of them in a vector, each of
+// which is a factor of one vector of o, or of the same four of o. And no chunk cuts them.
 inline bool HasFours(const Contraction& c, int vector_lanes) {
   const bool fours = c.channels % 4 == 0 && c.o % 4 == 0 && vector_lanes >= 4;
   return fours && ((c.channels == 4 && c.o == 4) || c.o % vector_lanes == 0) &&

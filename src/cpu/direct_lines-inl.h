@@ -89,7 +89,8 @@ void LoadBlocks(const TensorLine<const T> line, int64_t positions, int64_t chann
                 const BlockLines to) {
   if (line.channel_step != 1) {
     for (int64_t c = 0, b = 0; c < channels; c += kBlockLanes, ++b) {
-      LoadBlock(TensorLine<const T>{line.first + c * line.channel_step, line.step, line.channel_step, line.ahead},
+      LoadBlock(TensorLine<const T>{line.first + c * line.channel_step, line.step,
+                                    line.channel_step, line.ahead},
                 positions, std::min<int64_t>(kBlockLanes, channels - c), to.first + b * to.step,
                 to.plane);
     }
@@ -144,7 +145,8 @@ HWY_INLINE void StoreApart(const TensorLine<T>& line, int64_t positions, int64_t
                            const BlockLines& from, const BlockLines& bias) {
   for (int64_t c = 0, count = 1; c < channels; c += count) {
     const bool turns = line.step == 1 && c + 4 <= channels && kLanes >= 4;
-    const TensorLine<T> at{line.first + c * line.channel_step, line.step, line.channel_step, line.ahead};
+    const TensorLine<T> at{line.first + c * line.channel_step, line.step, line.channel_step,
+                           line.ahead};
     const float* const sums = from.first + c / kLanes * from.plane + c % kLanes;
     const float* const add = bias.first + c / kLanes * bias.plane + c % kLanes;
     const int64_t done = turns ? StoreTurned(at, positions, sums, add) : 0;
@@ -165,7 +167,8 @@ void StoreBlocks(const TensorLine<T> line, int64_t positions, int64_t channels,
                  const BlockLines from, const BlockLines bias) {
   if (line.channel_step != 1) {
     for (int64_t c = 0, b = 0; c < channels; c += kBlockLanes, ++b) {
-      StoreApart(TensorLine<T>{line.first + c * line.channel_step, line.step, line.channel_step, line.ahead},
+      StoreApart(TensorLine<T>{line.first + c * line.channel_step, line.step, line.channel_step,
+                               line.ahead},
                  positions, std::min<int64_t>(kBlockLanes, channels - c),
                  BlockLines{from.first + b * from.step, 0, from.plane},
                  BlockLines{bias.first + b * bias.step, 0, bias.plane});

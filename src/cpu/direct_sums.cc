@@ -17,16 +17,16 @@ namespace convgrad {
 namespace HWY_NAMESPACE {
 
 // Sums in registers: chains, as many as hide the latency of a multiply-add (12 of them: 60 % of the
-// peak of Neoverse-V1, 18: 80 %). A position of g is used for two terms, or two pixels, of which the
-// second comes so many sums later, for the first to be done.
+// peak of Neoverse-V1, 18: 80 %). A position of g is used for two terms, or two pixels, of which
+// the second comes so many sums later, for the first to be done.
 constexpr int kMostSums = kRegisters == 32 ? 18 : 8;
 constexpr int kTilePixels = kRegisters == 32 ? 16 : 8;
 constexpr int kLag = kRegisters == 32 ? 8 : 3;
 constexpr int kMostTerms = kRegisters == 32 ? 8 : 4;
 
-// sum[i] += x(i) * first(i), then sum[i] += x(i + 1) * second(i). Sums are in rows of kRow; x(i + 1)
-// of the last of a row is beyond(row). Loads come in twos, which are one instruction where they are
-// neighbours: a Neoverse-V1 reads five instructions in a cycle.
+// sum[i] += x(i) * first(i), then sum[i] += x(i + 1) * second(i). Sums are in rows of kRow; x(i +
+// 1) of the last of a row is beyond(row). Loads come in twos, which are one instruction where they
+// are neighbours: a Neoverse-V1 reads five instructions in a cycle.
 template <int kSums, int kRow, class X, class Beyond, class Factors>
 HWY_INLINE void AddTwice(V (&sum)[kSums], const X& x, const Beyond& beyond, const Factors& first,
                          const Factors& second) {
@@ -80,9 +80,8 @@ HWY_INLINE void SumTapsOfPlanes(const TermRuns& all, int64_t plane, bool add, fl
           factor[i] = hn::LoadU(d, w + i * all.w_plane);
           second[i] = hn::LoadU(d, w + i * all.w_plane + kLanes);
         }
-        const auto load = [&](int i, int p) HWY_ATTR {
-          return hn::LoadU(d, g + i * all.g_plane + p * kStep);
-        };
+        const auto load = [&](int i, int p)
+                              HWY_ATTR { return hn::LoadU(d, g + i * all.g_plane + p * kStep); };
         AddTwice<kSums, kPixels>(
             sum, [&](int i) HWY_ATTR { return load(i / kPixels, i % kPixels); },
             [&](int i) HWY_ATTR { return load(i, kPixels); }, factor, second);
@@ -94,9 +93,8 @@ HWY_INLINE void SumTapsOfPlanes(const TermRuns& all, int64_t plane, bool add, fl
       for (int i = 0; i < kPlanes; ++i) factor[i] = hn::LoadU(d, w + i * all.w_plane);
       AddOnce<kSums, kPixels>(
           sum,
-          [&](int i) HWY_ATTR {
-            return hn::LoadU(d, g + i / kPixels * all.g_plane + i % kPixels * step);
-          },
+          [&](int i)
+              HWY_ATTR { return hn::LoadU(d, g + i / kPixels * all.g_plane + i % kPixels * step); },
           factor);
     }
   }
@@ -196,8 +194,7 @@ HWY_INLINE void SumPixelsOfPlanes(const PixelRun& run, int64_t first, int64_t pl
   for (; p < run.pixels; ++p, at += run.pixel, v0 += kLanes) {
     load_factors(factor, 0);
     AddOnce<kSums, kTerms>(
-        sum,
-        [&](int i) HWY_ATTR { return load(i, i % kTerms * (kSlides ? kLanes : run.term)); },
+        sum, [&](int i) HWY_ATTR { return load(i, i % kTerms * (kSlides ? kLanes : run.term)); },
         factor);
   }
 #pragma GCC unroll 32
@@ -370,8 +367,8 @@ constexpr const SumGroupTapsFunction* kGroupTapsTiles =
 void SumGroupTapsHere(const TermRuns& all, const GroupShape& shape, int64_t lanes, int64_t pixels,
                       bool add, float* c) {
   const bool two = shape.o % (2 * kLanes) == 0;
-  const SumGroupTapsFunction* const of = two ? kGroupTapsTiles<2, kMostPixelsOfTwo>
-                                             : kGroupTapsTiles<1, kMostGroupPixels>;
+  const SumGroupTapsFunction* const of =
+      two ? kGroupTapsTiles<2, kMostPixelsOfTwo> : kGroupTapsTiles<1, kMostGroupPixels>;
   const int64_t tiles = CeilDiv(pixels, two ? kMostPixelsOfTwo : kMostGroupPixels);
   for (int64_t i = 0, at = 0; i < tiles; ++i) {
     const int64_t count = (pixels - at) / (tiles - i);

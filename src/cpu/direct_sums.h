@@ -1,6 +1,6 @@
 // The sums of the direct kernel, in registers: step 7 of the story. Knows lines of floats only. A
-// block of lanes (direct.h) is a plane for each of its vectors; in a plane, a position of a line is a
-// vector, or several, one for each channel of a group. Neighbours are then next to each other:
+// block of lanes (direct.h) is a plane for each of its vectors; in a plane, a position of a line is
+// a vector, or several, one for each channel of a group. Neighbours are then next to each other:
 // loads that are a cache line apart meet in one bank of Neoverse-V1's first-level cache (half the
 // speed).
 #ifndef CONVGRAD_CPU_DIRECT_SUMS_H_

@@ -16,20 +16,21 @@ RunBlockFunction BlockFunctionOf(DataType type) {
                                   : RunBlockF32;
 }
 
-// One element that is one. Strides of zero make a tensor of it.
-const void* OneOf(DataType type) {
-  static constexpr float kOne = 1.0f;
-  static constexpr uint16_t kBF16One = 0x3f80, kF16One = 0x3c00;
-  return type == DataType::kBF16  ? static_cast<const void*>(&kBF16One)
-         : type == DataType::kF16 ? static_cast<const void*>(&kF16One)
-                                  : static_cast<const void*>(&kOne);
-}
-
 const void* At(const void* base, DataType type, int64_t index) {
   return base == nullptr ? nullptr : static_cast<const char*>(base) + index * SizeOf(type);
 }
+void* At(void* base, DataType type, int64_t index) {
+  return base == nullptr ? nullptr : static_cast<char*>(base) + index * SizeOf(type);
+}
 
-// The tasks of one kind: `copies` contractions (groups times phases), each cut into blocks.
+// The problem of a copy. Where each image has a gradient of its own, that of one image.
+Problem OneSample(Problem p) {
+  if (p.per_sample.present) p.batch = 1;
+  return p;
+}
+
+// The tasks of one kind: `copies` contractions (samples times groups times phases), each cut into
+// blocks.
 struct Tasks {
   const Tiling& tiling;
   int64_t m_blocks, n_blocks;
@@ -105,9 +106,9 @@ void RunSlabs(const Contraction& c, const Tiling& t, const BlockOperands& operan
 class Contractions {
  public:
   explicit Contractions(const Problem& problem)
-      : problem_(problem),
+      : problem_(OneSample(problem)),
         unit_(PickedVectorUnit(problem.type)),
-        largest_(MakeLargestContraction(problem)) {
+        largest_(MakeLargestContraction(problem_)) {
     largest_.terms_each = HasSmallGroups(problem) ? 1 : TermsEach(largest_, unit_);
   }
 
@@ -120,7 +121,7 @@ class Contractions {
   }
 
  private:
-  const Problem& problem_;
+  Problem problem_;
   VectorUnit unit_;
   Contraction largest_;
 };
@@ -140,7 +141,37 @@ double BoundOf(const Contraction& c, const VectorUnit& unit) {
   return t.terms_each == 4 ? std::expm1(bound) : bound;
 }
 
-int64_t Copies(const Problem& problem) { return problem.groups * CountPhases(problem); }
+int64_t Copies(const Problem& p) {
+  // Without channels there may be any number of groups, and nothing to write for any image.
+  if (p.per_sample.present && (p.ci == 0 || p.co == 0)) return 0;
+  return p.samples() * p.groups * CountPhases(p);
+}
+
+// Of a few images, whose blocks are too few for the threads, each is summed by all threads as one
+// image alone is, if its chunks are summed side by side: a loop over the images after all. Called
+// again with the workspace that came out as the limit, it gives the same tiling, as MakeTiling.
+Tiling ChooseTiling(const Contractions& contractions, const Problem& p, int threads,
+                    int64_t limit) {
+  const Contraction& largest = contractions.largest();
+  if (p.samples() > 1 && p.groups == 1 && p.samples() <= threads / 2) {
+    const Tiling t = MakeTiling(largest, 1, threads, limit, contractions.unit());
+    if (t.slabs > 0) return t;
+  }
+  return MakeTiling(largest, Copies(p), threads, limit, contractions.unit());
+}
+
+BlockOperands OfSample(const Problem& p, BlockOperands operands, int64_t sample) {
+  if (sample == 0) return operands;
+  operands.g = At(operands.g, p.type, sample * p.x.n);
+  operands.other = At(operands.other, p.type, sample * p.y.n);
+  operands.out = At(operands.out, p.out_type, sample * p.per_sample.w);
+  return operands;
+}
+
+Tiling BiasTiling(const Problem& p, int threads) {
+  return MakeTiling(MakeBiasContraction(OneSample(p)), p.samples(), threads, 0,
+                    PickedVectorUnit(DataType::kF32));
+}
 
 // How a type is multiplied, and why not otherwise.
 std::string WayOf(DataType type, const VectorUnit& unit, int64_t terms_each, const Contraction& c) {
@@ -156,16 +187,26 @@ std::string WayOf(DataType type, const VectorUnit& unit, int64_t terms_each, con
 }  // namespace
 
 Tiling TilingOf(const Problem& problem, int threads, int64_t limit) {
+  if (problem.bias.alone) return BiasTiling(problem, threads);
   const Contractions contractions(problem);
-  return MakeTiling(contractions.largest(), Copies(problem), threads, limit, contractions.unit());
+  return ChooseTiling(contractions, problem, threads, limit);
 }
 
-void RunContractions(const Problem& p, const Operands& operands, float beta, const Team& team,
-                     void* workspace, int64_t workspace_bytes) {
+namespace {
+
+// Whether blocks of a weight gradient can add up y for the bias gradient, where they have packed
+// it: their chunks are those of MakeBiasContraction. With slabs no block has a whole sum.
+bool SumsBiasBeside(const Problem& p, const Contraction& largest, const Tiling& t) {
+  return p.pass == Pass::kWgrad && p.bias.present && !p.bias.sums_x && t.slabs == 0 &&
+         t.terms_each == 1 && largest.rows() > 0;
+}
+
+// True: the bias gradient is written, too.
+bool RunPass(const Problem& p, const Operands& operands, float beta, const Team& team,
+             void* workspace, int64_t workspace_bytes) {
   const bool writes_w = p.pass == Pass::kWgrad, dgrad = p.pass == Pass::kDgrad;
   const Contractions contractions(p);
-  const Tiling tiling = MakeTiling(contractions.largest(), Copies(p), team.threads, workspace_bytes,
-                                   contractions.unit());
+  const Tiling tiling = ChooseTiling(contractions, p, team.threads, workspace_bytes);
   const Team crew{static_cast<int>(tiling.slots), team.host};
   const Tasks tasks(tiling, contractions.largest());
   const int64_t phases = CountPhases(p);
@@ -175,44 +216,72 @@ void RunContractions(const Problem& p, const Operands& operands, float beta, con
                     .bias_stride = p.bias.stride,
                     .beta = beta,
                     .f32_out = p.out_type == DataType::kF32};
-  if (tiling.slabs > 0) {  // one group, one phase
-    BlockOperands own = all;
+  const bool sums_bias = SumsBiasBeside(p, contractions.largest(), tiling);
+  for (int64_t i = 0; i < (tiling.slabs > 0 ? p.samples() : 0); ++i) {  // one group, one phase
+    BlockOperands own = OfSample(p, all, i);
     if (p.bias.present && !writes_w) own.bias = operands.bias;
     RunSlabs(contractions.At(0, 0), tiling, own, p.type, crew, workspace);
   }
   const int64_t blocks = tiling.slabs > 0 ? 0 : Copies(p) * tasks.each();
   ForRanges(crew, blocks, 1, [&](int slot, int64_t task, int64_t) {
-    const int64_t copy = task / tasks.each(), group = copy / phases;
-    const Contraction c = contractions.At(group, copy % phases);
-    BlockOperands own = all;
+    const int64_t copy = task / tasks.each(), phase = copy % phases;
+    const int64_t group = copy / phases % p.groups, sample = copy / phases / p.groups;
+    const Contraction c = contractions.At(group, phase);
+    BlockOperands own = OfSample(p, all, sample);
     if (p.bias.present && !writes_w) {
       own.bias = At(operands.bias, p.type, group * (dgrad ? p.ci : p.co) * p.bias.stride);
     }
-    const Contraction odd = c.zipped ? contractions.At(group, copy % phases, true) : Contraction{};
+    if (sums_bias) {
+      own.bias_out = At(operands.bias_out, p.out_type,
+                        sample * p.per_sample.bias + group * p.co * p.bias.stride);
+    }
+    const Contraction odd = c.zipped ? contractions.At(group, phase, true) : Contraction{};
     tasks.Run(task % tasks.each(), c, own, p.type, SlotMemory(tiling, workspace, slot),
               c.zipped ? &odd : nullptr);
   });
-  if (writes_w && p.bias.present) RunBias(p, operands, beta, team);
+  return sums_bias;
 }
 
-void RunBias(const Problem& p, const Operands& operands, float beta, const Team& team) {
-  const Contraction c = MakeBiasContraction(p);
-  const Tiling bias_tiling = MakeTiling(c, 1, team.threads, 0, PickedVectorUnit(DataType::kF32));
-  const Tasks bias_tasks(bias_tiling, c);
-  const BlockOperands bias{.g = OneOf(p.type),
-                           .other = p.bias.sums_x ? operands.x : operands.y,
-                           .out = operands.bias_out,
-                           .beta = beta,
-                           .f32_out = p.out_type == DataType::kF32};
-  const Team bias_crew{static_cast<int>(bias_tiling.slots), team.host};
-  ForRanges(bias_crew, bias_tasks.each(), 1,
-            [&](int, int64_t task, int64_t) { bias_tasks.Run(task, c, bias, p.type, nullptr); });
+}  // namespace
+
+// Blocks without rows, which do nothing but add up what they pack.
+void RunBiasGradient(const Problem& p, const Operands& operands, float beta, const Team& team) {
+  const Contraction c = MakeBiasContraction(OneSample(p));
+  const Tiling tiling = BiasTiling(p, team.threads);
+  const void* const v = p.bias.sums_x ? operands.x : operands.y;
+  const int64_t each = tiling.o_is_n ? tiling.nb : tiling.mb, blocks = CeilDiv(c.o, each);
+  const Team crew{static_cast<int>(tiling.slots), team.host};
+  ForRanges(crew, p.samples() * blocks, 1, [&](int, int64_t task, int64_t) {
+    const int64_t sample = task / blocks, first = task % blocks * each;
+    const Range o{first, std::min(first + each, c.o)}, none{0, 0};
+    const BlockOperands own{
+        .other = At(v, p.type, sample * (p.bias.sums_x ? p.x.n : p.y.n)),
+        .bias_stride = p.bias.stride,
+        .bias_out = At(operands.bias_out, p.out_type, sample * p.per_sample.bias),
+        .beta = beta,
+        .f32_out = p.out_type == DataType::kF32};
+    BlockFunctionOf(p.type)(c, tiling, own, tiling.o_is_n ? none : o, tiling.o_is_n ? o : none,
+                            nullptr, {});
+  });
+}
+
+void RunContractions(const Problem& p, const Operands& operands, float beta, const Team& team,
+                     void* workspace, int64_t workspace_bytes) {
+  const bool bias_written =
+      !p.bias.alone && RunPass(p, operands, beta, team, workspace, workspace_bytes);
+  if (p.pass == Pass::kWgrad && p.bias.present && !bias_written) {
+    RunBiasGradient(p, operands, beta, team);
+  }
 }
 
 std::string TilingText(const Problem& problem, int threads, int64_t limit) {
   const Tiling t = TilingOf(problem, threads, limit);
   const Contractions contractions(problem);
   const VectorUnit& unit = contractions.unit();
+  if (problem.bias.alone) {
+    return Join("channels are added up as they are packed, ", t.o_is_n ? t.nb : t.mb,
+                " at a time, in chunks of ", t.kc, " terms; ", unit.name);
+  }
   const Contraction c = contractions.At(0, 0);
   const Lines lines = LinesOf(c, t, unit.lanes);
   return Join(
@@ -225,9 +294,11 @@ std::string TilingText(const Problem& problem, int threads, int64_t limit) {
 
 double ContractionErrorBound(const Problem& problem) {
   const Contractions contractions(problem);
-  const double bound = BoundOf(contractions.largest(), contractions.unit());
+  const double bound =
+      problem.bias.alone ? 0 : BoundOf(contractions.largest(), contractions.unit());
   if (problem.pass != Pass::kWgrad || !problem.bias.present) return bound;
-  return std::max(bound, BoundOf(MakeBiasContraction(problem), PickedVectorUnit(DataType::kF32)));
+  return std::max(
+      bound, BoundOf(MakeBiasContraction(OneSample(problem)), PickedVectorUnit(DataType::kF32)));
 }
 
 double ExpectedSeconds(const Problem& problem, int threads) {
@@ -238,8 +309,8 @@ double ExpectedSeconds(const Problem& problem, int threads) {
   const int64_t each = contractions.largest().terms_each;
   const double products = (unit.lanes <= 4 ? 16.0 : 2.0 * unit.lanes) *
                           static_cast<double>(each * (each > 1 && unit.k_unit > 1 ? 4 : 1));
-  // Of a small group, most of a tile is empty, and packing takes more than multiplying: 1 to 2 % for
-  // one channel, 11 to 22 for four, 32 to 42 for 16.
+  // Of a small group, most of a tile is empty, and packing takes more than multiplying: 1 to 2 %
+  // for one channel, 11 to 22 for four, 32 to 42 for 16.
   const double most = static_cast<double>(std::max(problem.ci, problem.co));
   const double share = HasSmallGroups(problem) ? std::min(0.36, 0.028 * most) : 0.8;
   const double per_second = 2.6e9 * share * products * threads;

@@ -25,7 +25,8 @@ void RunContractions(const Problem& problem, const Operands& operands, float bet
                      void* workspace, int64_t workspace_bytes);
 
 // The bias gradient of a wgrad.
-void RunBias(const Problem& problem, const Operands& operands, float beta, const Team& team);
+void RunBiasGradient(const Problem& problem, const Operands& operands, float beta,
+                     const Team& team);
 
 }  // namespace convgrad
 

@@ -33,6 +33,8 @@ constexpr KernelRow kContract{
     .tile = [](const Problem& problem, int threads,
                int64_t limit) { return TilingText(problem, threads, limit); },
     .run = RunContractions,
+    .per_sample = true,
+    .bias_alone = true,
 };
 
 constexpr KernelRow kDirect{
@@ -47,6 +49,7 @@ constexpr KernelRow kDirect{
         },
     .tile = DirectText,
     .run = RunDirect,
+    .per_sample = true,
 };
 
 constexpr KernelRow kOracle{
@@ -62,7 +65,8 @@ constexpr KernelRow kOracle{
         [](const Problem& problem) {
           const double terms =
               problem.pass == Pass::kWgrad
-                  ? static_cast<double>(problem.batch) * OutPixels(problem)
+                  ? static_cast<double>(problem.per_sample.present ? 1 : problem.batch) *
+                        OutPixels(problem)
                   : static_cast<double>(problem.pass == Pass::kDgrad ? problem.co : problem.ci) *
                         Taps(problem);
           return (terms + 2) * 0x1p-53;
@@ -71,6 +75,8 @@ constexpr KernelRow kOracle{
     .tile = [](const Problem&, int, int64_t) { return std::string("one output element"); },
     .run = [](const Problem& problem, const Operands& operands, float beta, const Team& team, void*,
               int64_t) { RunOracle(problem, operands, beta, team); },
+    .per_sample = true,
+    .bias_alone = true,
     .only_by_name = true,
 };
 
@@ -79,5 +85,11 @@ constexpr KernelRow kTable[] = {kDirect, kContract, kOracle};
 }  // namespace
 
 std::span<const KernelRow> KernelTable() { return kTable; }
+
+std::string RefusalOf(const KernelRow& row, const Problem& problem) {
+  if (problem.per_sample.present && !row.per_sample) return "it sums over all images";
+  if (problem.bias.alone && !row.bias_alone) return "it computes no bias gradient alone";
+  return row.refusal(problem);
+}
 
 }  // namespace convgrad

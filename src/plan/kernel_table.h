@@ -15,7 +15,7 @@ namespace convgrad {
 struct KernelRow {
   std::string_view name;
   std::string_view summary;
-  // Empty: it can run the problem. Else the reason why not, as the end of a sentence.
+  // As RefusalOf, of what the members below do not say.
   std::string (*refusal)(const Problem& problem);
   // Closed-form estimate, in seconds, on `threads` threads; the smallest wins.
   double (*cost)(const Problem& problem, int threads);
@@ -26,11 +26,17 @@ struct KernelRow {
   std::string (*tile)(const Problem& problem, int threads, int64_t limit);
   void (*run)(const Problem& problem, const Operands& operands, float beta, const Team& team,
               void* workspace, int64_t workspace_bytes);
+  // What it has beyond the three passes: a wgrad for each image, the bias gradient without w.
+  bool per_sample = false;
+  bool bias_alone = false;
   // For checking results, not for computing them: never chosen, but by name.
   bool only_by_name = false;
 };
 
 std::span<const KernelRow> KernelTable();
+
+// Empty: `row` can run the problem. Else the reason why not, as the end of a sentence.
+std::string RefusalOf(const KernelRow& row, const Problem& problem);
 
 }  // namespace convgrad
 

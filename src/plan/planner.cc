@@ -33,7 +33,7 @@ Result<const KernelRow*> ByName(const Problem& problem, std::string_view name) {
   for (const KernelRow& row : KernelTable()) {
     names.push_back(row.name);
     if (row.name != name) continue;
-    if (std::string reason = row.refusal(problem); !reason.empty()) {
+    if (std::string reason = RefusalOf(row, problem); !reason.empty()) {
       return Invalid(Join("kernel '", name, "' cannot run this problem: ", reason));
     }
     return &row;
@@ -46,7 +46,7 @@ Result<const KernelRow*> Cheapest(const Problem& problem, int threads) {
   const KernelRow* cheapest = nullptr;
   double least = INFINITY;
   for (const KernelRow& row : KernelTable()) {
-    if (row.only_by_name || !row.refusal(problem).empty()) continue;
+    if (row.only_by_name || !RefusalOf(row, problem).empty()) continue;
     const double cost = row.cost(problem, threads);
     if (cheapest == nullptr || cost < least) {
       least = cost;
@@ -56,7 +56,7 @@ Result<const KernelRow*> Cheapest(const Problem& problem, int threads) {
   if (cheapest != nullptr) return cheapest;
   std::string reasons;
   for (const KernelRow& row : KernelTable()) {
-    const std::string reason = row.refusal(problem);
+    const std::string reason = RefusalOf(row, problem);
     reasons += Join(reasons.empty() ? "" : "; ", row.name, ": ",
                     reason.empty() ? "it runs only when asked for by name" : reason);
   }
@@ -111,7 +111,7 @@ std::string ExplainKernelPlan(const KernelPlan& plan) {
   line("work", Join(Scaled(2 * CountMultiplyAdds(p), "FLOP"), ", ", Scaled(CountBytes(p), "B"),
                     " if each operand is touched once"));
   for (const KernelRow& row : KernelTable()) {
-    const std::string reason = row.refusal(p);
+    const std::string reason = RefusalOf(row, p);
     const std::string cost = Milliseconds(row.cost(p, running));
     std::string verdict = "refuses: " + reason;
     if (reason.empty()) verdict = Join("can run it, expected ", cost);

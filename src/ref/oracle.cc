@@ -283,8 +283,10 @@ template <class T, class Out>
 void RunWgrad(const Problem& p, const Operands& a, float beta, const Team& team) {
   const Output<6> w = {{p.groups, p.co, p.ci, p.axes[0].taps, p.axes[1].taps, p.axes[2].taps},
                        {p.w.g, p.w.co, p.w.ci, p.w.s[0], p.w.s[1], p.w.s[2]}};
-  ForEachOutput<Out>(w, a.out, beta, team,
-                     [&](auto indexes, auto sums) { WgradSums<T>(p, a, indexes, sums); });
+  if (!p.bias.alone) {
+    ForEachOutput<Out>(w, a.out, beta, team,
+                       [&](auto indexes, auto sums) { WgradSums<T>(p, a, indexes, sums); });
+  }
   if (!p.bias.present) return;
   const bool x = p.bias.sums_x;
   const Output<1> bias = {{p.groups * (x ? p.ci : p.co)}, {p.bias.stride}};
@@ -294,9 +296,30 @@ void RunWgrad(const Problem& p, const Operands& a, float beta, const Team& team)
   });
 }
 
+const void* Plus(const void* data, int64_t elements, DataType type) {
+  return data == nullptr ? nullptr : static_cast<const char*>(data) + elements * SizeOf(type);
+}
+void* Plus(void* data, int64_t elements, DataType type) {
+  return data == nullptr ? nullptr : static_cast<char*>(data) + elements * SizeOf(type);
+}
+
 }  // namespace
 
 void RunOracle(const Problem& problem, const Operands& operands, float beta, const Team& team) {
+  if (problem.per_sample.present) {  // each image is a problem of its own
+    Problem one = problem;
+    one.batch = 1;
+    one.per_sample = {};
+    for (int64_t n = 0; n < problem.batch; ++n) {
+      Operands at;
+      at.x = Plus(operands.x, n * problem.x.n, problem.type);
+      at.y = Plus(operands.y, n * problem.y.n, problem.type);
+      at.out = Plus(operands.out, n * problem.per_sample.w, problem.out_type);
+      at.bias_out = Plus(operands.bias_out, n * problem.per_sample.bias, problem.out_type);
+      RunOracle(one, at, beta, team);
+    }
+    return;
+  }
   VisitFloat(problem.type, [&](auto zero) {
     using T = decltype(zero);
     switch (problem.pass) {

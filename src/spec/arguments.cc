@@ -17,11 +17,11 @@ Status CheckCount(const OperationSchema& schema, std::string_view what,
                                                     ", it has at most ", wanted.size()));
 }
 
-Status CheckRank(const Argument& argument, int expected) {
+Status CheckRank(const Argument& argument, int expected, std::string_view why = "") {
   const int rank = static_cast<int>(argument.desc.extents.size());
   if (rank == expected) return {};
   return Invalid(StatusCode::kInvalidShape,
-                 Join(argument.name, " has rank ", rank, ", expected ", expected));
+                 Join(argument.name, " has rank ", rank, ", expected ", expected, why));
 }
 
 Status CheckKnown(const Argument& argument) {
@@ -114,7 +114,7 @@ class Collector {
     return CheckInputs();
   }
 
-  Status AddOutputs(std::span<const TensorDesc> outputs) {
+  Status AddOutputs(std::span<const TensorDesc> outputs, int sample_axes) {
     if (Status s = CheckCount(schema_, "outputs", schema_.outputs, outputs.size()); !s.ok())
       return s;
     arguments_.output = schema_.outputs[0].role;
@@ -134,8 +134,9 @@ class Collector {
         return s;
       }
       if (argument.desc.extents.empty()) continue;  // to be inferred
-      const int rank = wanted.role == Role::kBias ? 1 : arguments_.rank;
-      if (Status s = CheckRank(argument, rank); !s.ok()) return s;
+      const int rank = sample_axes + (wanted.role == Role::kBias ? 1 : arguments_.rank);
+      const std::string_view why = sample_axes > 0 ? ": N, then the axes of one gradient" : "";
+      if (Status s = CheckRank(argument, rank, why); !s.ok()) return s;
     }
     return {};
   }
@@ -206,10 +207,10 @@ Dims ReadShapeTensor(const TensorDesc& tensor, const void* data) {
 
 Result<Arguments> CollectArguments(const OperationSchema& schema,
                                    std::span<const TensorDesc> inputs,
-                                   std::span<const TensorDesc> outputs) {
+                                   std::span<const TensorDesc> outputs, int sample_axes) {
   Collector collector(schema);
   if (Status status = collector.AddInputs(inputs); !status.ok()) return status;
-  if (Status status = collector.AddOutputs(outputs); !status.ok()) return status;
+  if (Status status = collector.AddOutputs(outputs, sample_axes); !status.ok()) return status;
   return collector.Take();
 }
 

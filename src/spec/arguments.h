@@ -39,9 +39,10 @@ int64_t ShapeValueAt(const TensorDesc& tensor, const void* data, size_t index);
 // integers, which CollectArguments refuses.
 Dims ReadShapeTensor(const TensorDesc& tensor, const void* data);
 
+// `sample_axes`: axes of the outputs before those that the specification gives them.
 Result<Arguments> CollectArguments(const OperationSchema& schema,
                                    std::span<const TensorDesc> inputs,
-                                   std::span<const TensorDesc> outputs);
+                                   std::span<const TensorDesc> outputs, int sample_axes);
 
 }  // namespace convgrad
 

@@ -39,7 +39,7 @@ void SetPixelStrides(const TensorDesc& tensor, const DataLayout& layout, int spa
 // The channels of y (co) are the O of a Convolution and the I of a ConvTranspose.
 void SetWeightStrides(const CheckedOperation& op, Problem& p) {
   const TensorDesc& tensor = op.tensor(Role::kWeights);
-  const WeightsLayout layout = WeightsLayoutOf(op.attributes.weights_format, op.spatial);
+  const WeightsLayout layout = WeightsLayoutOf(op);
   const bool transposed = op.schema->family == Family::kConvTranspose;
   WeightStrides& strides = p.w;
   SetStride(tensor, layout.o, transposed ? strides.ci : strides.co);
@@ -56,7 +56,7 @@ void SetWeightStrides(const CheckedOperation& op, Problem& p) {
 
 Problem Canonicalize(const CheckedOperation& op) {
   const DataLayout data = DataLayoutOf(op.attributes.data_format, op.spatial);
-  const WeightsLayout weights = WeightsLayoutOf(op.attributes.weights_format, op.spatial);
+  const WeightsLayout weights = WeightsLayoutOf(op);
   const TensorDesc& x = op.tensor(RoleOfX(op));
   const TensorDesc& y = op.tensor(RoleOfY(op));
   const TensorDesc& w = op.tensor(Role::kWeights);
@@ -81,14 +81,19 @@ Problem Canonicalize(const CheckedOperation& op) {
     if (axis.out == 1) axis.stride = 1;
     if (axis.taps == 1) axis.dilation = 1;
   }
+  const TensorDesc& bias = op.tensor(Role::kBias);
+  if (bias.given()) {
+    p.bias = {true, p.pass == Pass::kWgrad && RoleOfX(op) == Role::kDst, 1, op.bias_alone};
+  }
+  p.per_sample.present = op.per_sample;
   SetDenseStrides(p);
   SetPixelStrides(x, data, op.spatial, p.x);
   SetPixelStrides(y, data, op.spatial, p.y);
   SetWeightStrides(op, p);
-  const TensorDesc& bias = op.tensor(Role::kBias);
-  if (bias.given()) {
-    p.bias = {true, p.pass == Pass::kWgrad && RoleOfX(op) == Role::kDst, 1};
-    SetStride(bias, 0, p.bias.stride);
+  if (bias.given()) SetStride(bias, op.per_sample ? 1 : 0, p.bias.stride);
+  if (op.per_sample) {
+    SetStride(w, 0, p.per_sample.w);
+    if (bias.given()) SetStride(bias, 0, p.per_sample.bias);
   }
   return p;
 }

@@ -16,20 +16,23 @@ Status Invalid(std::string message) { return {StatusCode::kInvalidShape, std::mo
 // output's shape where it must be given, batch, channels, pixels, strides.
 class Checker {
  public:
-  Checker(const OperationSchema& schema, Arguments arguments, AttributeSet attributes)
+  Checker(const OperationSchema& schema, Arguments arguments, AttributeSet attributes,
+          const Extensions& extensions)
       : arguments_(std::move(arguments)) {
+    checked_.per_sample = extensions.per_sample;
+    checked_.bias_alone = extensions.bias_alone;
     checked_.schema = &schema;
     checked_.attributes = std::move(attributes);
     checked_.spatial = arguments_.rank - 2;
     data_ = DataLayoutOf(checked_.attributes.data_format, checked_.spatial);
-    weights_ = WeightsLayoutOf(checked_.attributes.weights_format, checked_.spatial);
+    weights_ = WeightsLayoutOf(checked_);
     for (Role role : {Role::kSrc, Role::kWeights, Role::kDst, Role::kBias, Role::kShape}) {
       const Argument& argument = arguments_.at(role);
       checked_.tensor(role) = argument.desc;
       names_[static_cast<size_t>(role)] = argument.name;
       Dims& extents = checked_.tensor(role).extents;
       if (!argument.is_output || role == Role::kBias) continue;
-      extents.assign(static_cast<size_t>(arguments_.rank), kUnknown);
+      extents.assign(static_cast<size_t>(arguments_.rank + images()), kUnknown);
     }
   }
 
@@ -38,6 +41,7 @@ class Checker {
   Status CheckChannels();
   Status CheckPixels();
   Status CheckBias();
+  Status CheckSamples();
   Status CheckOutputAgrees() const;
   Status CheckMemory();
 
@@ -48,7 +52,12 @@ class Checker {
     return checked_.tensor(role).extents[static_cast<size_t>(dim)];
   }
   std::string_view name(Role role) const { return names_[static_cast<size_t>(role)]; }
-  std::string NameDim(Role role, int dim) const { return Join(name(role), " dim ", dim); }
+  // A shape from elsewhere is that of the weights, without N.
+  std::string NameDim(Role role, int dim) const {
+    const bool shifted = role == Role::kWeights && name(role) != arguments_.at(role).name;
+    return Join(name(role), " dim ", shifted ? dim - images() : dim);
+  }
+  int images() const { return checked_.per_sample ? 1 : 0; }  // axes before those of the weights
   bool is_output(Role role) const { return arguments_.at(role).is_output; }
 
   Arguments arguments_;
@@ -65,10 +74,14 @@ Status Checker::TakeOutputShape() {
   const Role role = arguments_.output;
   Dims& extents = checked_.tensor(role).extents;
   const Argument& output = arguments_.at(role);
+  const auto take = [&](const Dims& shape) {
+    extents.resize(static_cast<size_t>(images()));
+    extents.insert(extents.end(), shape.begin(), shape.end());
+  };
   if (const Dims& values = arguments_.at(Role::kShape).desc.values; !values.empty()) {
-    extents = values;
+    take(values);
   } else if (checked_.attributes.shape) {
-    extents = *checked_.attributes.shape;
+    take(*checked_.attributes.shape);
   } else {
     if (!output.desc.extents.empty()) extents = output.desc.extents;
     const int x = role == Role::kWeights ? weights_.x : data_.x;
@@ -103,9 +116,10 @@ Status Checker::CheckChannels() {
   int64_t& oc = extent(Role::kDst, data_.c);
   int64_t& o = extent(Role::kWeights, weights_.o);
   int64_t& i = extent(Role::kWeights, weights_.i);
+  const bool own = name(Role::kWeights) == arguments_.at(Role::kWeights).name;
   Result<Channels> channels = ResolveChannels(
       {checked_.schema, groups, ic, oc, name(Role::kSrc), name(Role::kDst), name(Role::kWeights)},
-      weights_, o, i);
+      own ? weights_ : WeightsLayoutOf(checked_.attributes.weights_format, checked_.spatial), o, i);
   if (!channels.ok()) return channels.status();
   checked_.group_axis = channels->group_axis;
   ic = channels->ic;
@@ -146,12 +160,29 @@ Status Checker::CheckBias() {
   TensorDesc& bias = checked_.tensor(Role::kBias);
   if (!bias.given()) return {};
   const int64_t channels = extent(Role::kDst, data_.c);
-  if (is_output(Role::kBias) && (bias.extents.empty() || bias.extents[0] < 0)) {
-    bias.extents = {channels};
-  }
-  if (bias.extents[0] == channels) return {};
-  return Invalid(Join(NameDim(Role::kBias, 0), " is ", bias.extents[0], ", expected ",
+  const size_t at = static_cast<size_t>(images());
+  if (is_output(Role::kBias) && bias.extents.empty()) bias.extents.assign(at + 1, kUnknown);
+  if (is_output(Role::kBias) && bias.extents[at] < 0) bias.extents[at] = channels;
+  if (bias.extents[at] == channels) return {};
+  return Invalid(Join(NameDim(Role::kBias, images()), " is ", bias.extents[at], ", expected ",
                       name(Role::kDst), " channels ", channels));
+}
+
+// One gradient for each image.
+Status Checker::CheckSamples() {
+  if (!checked_.per_sample) return {};
+  const int64_t batch = extent(Role::kSrc, data_.n);
+  for (Role role : {Role::kWeights, Role::kBias}) {
+    const Argument& output = arguments_.at(role);
+    if (!checked_.tensor(role).given()) continue;
+    const int64_t given = output.desc.extents.empty() ? kUnknown : output.desc.extents[0];
+    if (given >= 0 && given != batch) {
+      return Invalid(Join(output.name, " dim 0 is ", given, ", expected the batch ", batch, " of ",
+                          name(Role::kSrc), ", as per_sample asks for a gradient of each image"));
+    }
+    extent(role, 0) = batch;
+  }
+  return {};
 }
 
 // A shape that came from elsewhere, or was inferred, against what the caller's output says.
@@ -184,22 +215,37 @@ Status Checker::CheckMemory() {
 
 }  // namespace
 
+WeightsLayout WeightsLayoutOf(const CheckedOperation& op) {
+  const WeightsLayout one = WeightsLayoutOf(op.attributes.weights_format, op.spatial);
+  return op.per_sample ? AfterImages(one) : one;
+}
+
 Result<CheckedOperation> Check(const Operation& operation, std::span<const TensorDesc> inputs,
-                               std::span<const TensorDesc> outputs) {
+                               std::span<const TensorDesc> outputs, const Extensions& extensions) {
   if (static_cast<size_t>(operation.kind) >= Operations().size()) {
     return Status(StatusCode::kInvalidArgument,
                   Join("operation kind ", static_cast<int64_t>(operation.kind),
                        " is unknown, expected 0 to ", Operations().size() - 1));
   }
-  const OperationSchema& schema = SchemaOf(operation.kind);
-  Result<Arguments> arguments = CollectArguments(schema, inputs, outputs);
+  return Check(SchemaOf(operation.kind), operation.attributes, inputs, outputs, extensions);
+}
+
+Result<CheckedOperation> Check(const OperationSchema& schema, const Attributes& given,
+                               std::span<const TensorDesc> inputs,
+                               std::span<const TensorDesc> outputs, const Extensions& extensions) {
+  if (extensions.per_sample && schema.outputs[0].role != Role::kWeights) {
+    return Status(StatusCode::kInvalidArgument,
+                  Join("option per_sample is set, ", schema.name,
+                       " does not have it: only gradients of weights are sums over images"));
+  }
+  Result<Arguments> arguments =
+      CollectArguments(schema, inputs, outputs, extensions.per_sample ? 1 : 0);
   if (!arguments.ok()) return arguments.status();
-  Result<AttributeSet> attributes =
-      ReadAttributes(schema, operation.attributes, arguments->rank - 2);
+  Result<AttributeSet> attributes = ReadAttributes(schema, given, arguments->rank - 2);
   if (!attributes.ok()) return attributes.status();
-  Checker checker(schema, *std::move(arguments), *std::move(attributes));
+  Checker checker(schema, *std::move(arguments), *std::move(attributes), extensions);
   for (auto step : {&Checker::TakeOutputShape, &Checker::CheckBatch, &Checker::CheckChannels,
-                    &Checker::CheckPixels, &Checker::CheckBias}) {
+                    &Checker::CheckPixels, &Checker::CheckBias, &Checker::CheckSamples}) {
     if (Status status = (checker.*step)(); !status.ok()) return status;
   }
   if (Status status = checker.CheckOutputAgrees(); !status.ok()) return status;

@@ -33,6 +33,11 @@ constexpr WeightsLayout WeightsLayoutOf(std::string_view format, int spatial) {
   return {AxisOf(format, 'O', spatial), AxisOf(format, 'I', spatial), AxisOf(format, 'X', spatial)};
 }
 
+// Of gradients for each image: N, then the axes of the format.
+constexpr WeightsLayout AfterImages(const WeightsLayout& layout) {
+  return {layout.o + 1, layout.i + 1, layout.x + 1};
+}
+
 }  // namespace convgrad
 
 #endif  // CONVGRAD_SPEC_LAYOUT_H_

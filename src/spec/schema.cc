@@ -186,6 +186,18 @@ constexpr OperationSchema kOperations[] = {
      kConvTransposeFiltersAttributes1},
 };
 
+constexpr ArgumentSchema kBackwardInputs[] = {
+    {"src", Role::kSrc, true}, {"weights", Role::kWeights, true}, {"diff_dst", Role::kDst, true}};
+constexpr ArgumentSchema kBackwardOutputs[] = {{"diff_src", Role::kSrc, false, true},
+                                               {"diff_weights", Role::kWeights, false, true},
+                                               {"diff_bias", Role::kBias, false, true}};
+constexpr OperationSchema kBackwardOperations[] = {
+    {OpKind::kConvolution, "ConvolutionBackward", OpKind::kConvolution, kConv, kBackwardInputs,
+     kBackwardOutputs, kConvolutionAttributes},
+    {OpKind::kConvTranspose, "ConvTransposeBackward", OpKind::kConvTranspose, kConvT,
+     kBackwardInputs, kBackwardOutputs, kConvTransposeAttributes},
+};
+
 constexpr bool RowsFollowEnum() {
   for (size_t i = 0; i < std::size(kOperations); ++i) {
     if (static_cast<size_t>(kOperations[i].kind) != i) return false;
@@ -216,6 +228,13 @@ const AttributeSchema* OperationSchema::shape_attribute() const {
 }
 
 std::span<const OperationSchema> Operations() { return kOperations; }
+
+const OperationSchema* FindBackward(std::string_view name) {
+  for (const OperationSchema& schema : kBackwardOperations) {
+    if (schema.name == name) return &schema;
+  }
+  return nullptr;
+}
 
 const OperationSchema& SchemaOf(OpKind kind) { return kOperations[static_cast<size_t>(kind)]; }
 

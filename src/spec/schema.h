@@ -61,6 +61,10 @@ struct OperationSchema {
 std::span<const OperationSchema> Operations();
 const OperationSchema& SchemaOf(OpKind kind);
 
+// An extension: all gradients of one forward operation, by the name ConvolutionBackward or
+// ConvTransposeBackward. `kind` is the forward operation's. Null: no such name.
+const OperationSchema* FindBackward(std::string_view name);
+
 std::string_view NameOf(AttributeType type);
 
 }  // namespace convgrad
