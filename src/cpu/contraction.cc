@@ -245,7 +245,7 @@ Contraction MakeContraction(const Problem& p, int64_t group, int64_t phase, bool
 
 bool HasSmallGroups(const Problem& p) {
   constexpr int64_t kSmall = 16;
-  return p.groups > 1 && p.ci <= kSmall && p.co <= kSmall;
+  return p.groups > 1 && p.ci > 0 && p.ci <= kSmall && p.co > 0 && p.co <= kSmall;
 }
 
 int64_t CountPlainPhases(const Problem& p) {

@@ -77,9 +77,7 @@ class DirectLines {
         std::fill(Chain(b), Chain(b) + SumFloats(), 0.0f);
       }
       SumChunk(ChunkAt(chunks_, i));
-      for (int64_t b = 0; b < blocks_ && !chunks_.chained; ++b) {
-        work_.slabs == nullptr ? AddSums(Chain(b), Sums(b)) : CopySums(Chain(b), Slab(i, b));
-      }
+      for (int64_t b = 0; b < blocks_; ++b) EndChunk(i, b);
     }
     if (work_.slabs == nullptr) StoreSums();
   }
@@ -415,10 +413,21 @@ class DirectLines {
     }
   }
 
+  // A chain that goes on is a sum, too: -0 becomes +0.
+  void EndChunk(int64_t i, int64_t b) const {
+    float* const chain = Chain(b);
+    if (chunks_.chained) {
+      for (int64_t k = 0; k < SumFloats(); ++k) chain[k] += 0.0f;
+    } else if (work_.slabs != nullptr) {
+      std::copy(chain, chain + SumFloats(), Slab(i, b));
+    } else {
+      AddSums(chain, Sums(b));
+    }
+  }
+
   void AddSums(const float* from, float* to) const {
     for (int64_t i = 0; i < SumFloats(); ++i) to[i] += from[i];
   }
-  void CopySums(const float* from, float* to) const { std::copy(from, from + SumFloats(), to); }
 
   // visit(place in the sums of block b, offset in bias_out)
   template <class Visit>

@@ -17,9 +17,12 @@ RunDirectFunction FunctionOf(DataType type) {
                                   : RunDirectF32;
 }
 
+// Far more than fits is as good as any: what follows cannot overflow.
+constexpr int64_t kFar = int64_t{1} << 32;
+
 int64_t SpanOf(const GatherAxis& axis, int64_t pixels) {
-  return (pixels - 1) * axis.pixel_step +
-         std::abs((std::max<int64_t>(axis.taps, 1) - 1) * axis.tap_step) + 1;
+  return std::min(kFar, (pixels - 1) * axis.pixel_step +
+                            std::abs((std::max<int64_t>(axis.taps, 1) - 1) * axis.tap_step) + 1);
 }
 
 int64_t PowerOfTwo(int64_t least) {
@@ -42,9 +45,11 @@ int64_t TaskFloats(const Contraction& c, const DirectTiling& t) {
   return MemoryOf(c, t).floats(t.blocks_each);
 }
 
+constexpr int64_t kMostColumns = int64_t{1} << 20;
+
 // As many columns at once as `floats` allow one block; false: not even eight.
 bool CutColumns(const Contraction& c, int64_t floats, DirectTiling& t) {
-  for (t.columns = std::max<int64_t>(1, c.axes[kAxes - 1].pixels);;
+  for (t.columns = std::clamp<int64_t>(c.axes[kAxes - 1].pixels, 1, kMostColumns);;
        t.columns = CeilDiv(t.columns, 2)) {
     if (TaskFloats(c, t) <= floats) return true;
     if (t.columns <= 8) return false;
@@ -91,12 +96,12 @@ LineSlots SlotsOf(const Contraction& c, const DirectTiling& t, int64_t columns) 
     s.depth = planes;
     s.height = lines;
     // By division: spans of far taps may be more than can be multiplied.
-    return planes <= t.line_floats / 8 / std::max<int64_t>(1, lines) && s.floats() <= t.line_floats;
+    return planes <= t.most_lines / std::max<int64_t>(1, lines) && s.floats() <= t.line_floats;
   };
   const int64_t lines = PowerOfTwo(std::min(SpanOf(height, 1), height.limit));
   const int64_t planes = PowerOfTwo(std::min(SpanOf(depth, 1), depth.limit));
   s.keeps_lines = s.keeps_planes = true;
-  if (depth.taps > 1 && depth.pixels > 1 && fits(planes, PowerOfTwo(height.limit))) return s;
+  if (depth.taps > 1 && fits(planes, PowerOfTwo(height.limit))) return s;
   s.keeps_planes = false;
   if (fits(depth.taps, lines)) return s;
   s.keeps_lines = false;
@@ -137,7 +142,7 @@ DirectMemory MemoryOf(const Contraction& c, const DirectTiling& t) {
 }
 
 std::string DirectRefusal(const Problem& problem) {
-  if (problem.groups == 1) return "there is one group";
+  if (problem.groups <= 1) return "there is one group";
   if (!HasSmallGroups(problem)) return "groups have more than 16 channels";
   const Problem p = WithLines(problem);
   const Contraction c = MakeLargestPlainContraction(p);
@@ -168,6 +173,7 @@ DirectTiling DirectTilingOf(const Problem& problem, int threads, int64_t limit) 
   const int64_t block_floats = unit.l2_bytes / 8 / int64_t{sizeof(float)};
   CutColumns(c, block_floats, t);
   t.line_floats = block_floats;
+  t.most_lines = block_floats / 8;
   const bool channels_inside = c.g.channel == 1 || c.v.o == 1;
   if (channels_inside) {
     // The same lines of several blocks are next to each other in memory: up to 8 KiB of each
@@ -195,7 +201,12 @@ DirectTiling DirectTilingOf(const Problem& problem, int threads, int64_t limit) 
     }
   }
   t.block_tasks = CeilDiv(t.blocks, t.blocks_each);
+  // No phase may take more than the largest.
+  const LineSlots slots = MemoryOf(c, t).slots;
+  t.line_floats = slots.floats();
+  t.most_lines = slots.count();
   t.task_floats = CeilDiv(TaskFloats(c, t), 16) * 16;
+  t.on_stack = t.task_floats <= DirectTiling::kStackFloats;
   cut(t);
   if (limit < 0 || t.workspace_bytes() <= limit) return t;
   t = stack;

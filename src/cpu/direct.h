@@ -49,11 +49,12 @@ struct DirectTiling {
   int64_t columns = 1;       // of a line that are computed at once
   int64_t column_tasks = 1;  // of each band
   int64_t chunk_parts = 1;   // of chunks that are summed side by side
-  int64_t line_floats = 0;   // that the lines of a block may take, to be kept
-  int64_t task_floats = 0;   // memory of a task
-  int64_t slots = 1;         // tasks at a time
-  bool on_stack = false;     // their memory
-  int64_t slab_floats = 0;   // the sums of all chunks, where they are side by side
+  int64_t line_floats = 0;   // of lines that are kept, of a block, and how many they may be
+  int64_t most_lines = 0;
+  int64_t task_floats = 0;  // memory of a task
+  int64_t slots = 1;        // tasks at a time
+  bool on_stack = false;    // their memory
+  int64_t slab_floats = 0;  // the sums of all chunks, where they are side by side
 
   int64_t workspace_bytes() const {
     const int64_t floats = (on_stack ? 0 : slots * task_floats) + slab_floats;
