@@ -5,6 +5,8 @@
 #include <numeric>
 #include <utility>
 
+#include "cpu/live.h"
+
 namespace convgrad {
 namespace {
 
@@ -193,6 +195,24 @@ void SetPhase(const Problem& p, int a, int64_t at, Contraction& c) {
   c.w.at[a] = of.axis.taps > 1 ? of.tap_stride * p.w.s[a] : 0;
 }
 
+// The taps of an axis through which any pixel reads a position that is there.
+Range TapsOf(const GatherAxis& axis) {
+  if (axis.pixels == 0 || axis.limit == 0) return {};
+  return StepsInside(axis.first, axis.first + (axis.pixels - 1) * axis.pixel_step, axis.tap_step,
+                     axis.taps, axis.limit);
+}
+
+// The others are not part of any sum: of a 1x1 image, one tap of each axis is left.
+void CropTaps(Contraction& c) {
+  for (int a = 0; a < kAxes; ++a) {
+    GatherAxis& axis = c.axes[a];
+    const Range live = TapsOf(axis);
+    axis.taps = live.size();
+    axis.first += live.begin * axis.tap_step;
+    c.w.first += live.begin * c.w.at[a];
+  }
+}
+
 // As even as they can be, and none longer than `most`.
 int64_t EvenBlock(int64_t extent, int64_t most) {
   if (extent <= 0) return 1;
@@ -230,6 +250,7 @@ Contraction MakeContraction(const Problem& p, int64_t group, int64_t phase, bool
     c.columns.channels = c.o;
     c.o *= c.columns.phases[0] * c.columns.phases[1] * c.columns.phases[2];
   } else {
+    CropTaps(c);
     MoveUnitAxisFirst(c);
     c.line = c.axes[kAxes - 1].pixels;
     MergePlainAxes(c);
@@ -263,8 +284,15 @@ Contraction MakePlainContraction(const Problem& p, int64_t phase) {
       c.axes[a] = WindowAxis(p.axes[a]);
     }
   }
+  CropTaps(c);
   c.line = c.axes[kAxes - 1].pixels;
   return c;
+}
+
+std::array<Range, kAxes> LiveTaps(const Problem& p) {
+  std::array<Range, kAxes> live;
+  for (int a = 0; a < kAxes; ++a) live[a] = TapsOf(WindowAxis(p.axes[a]));
+  return live;
 }
 
 Contraction MakeLargestPlainContraction(const Problem& p) {

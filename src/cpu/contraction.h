@@ -117,6 +117,10 @@ int64_t CountPlainPhases(const Problem& problem);
 Contraction MakePlainContraction(const Problem& problem, int64_t phase);
 Contraction MakeLargestPlainContraction(const Problem& problem);
 
+// fprop, wgrad: the taps through which any output position reads inside x. No contraction has the
+// others, so that a wgrad leaves them to FillDeadTaps.
+std::array<Range, kAxes> LiveTaps(const Problem& problem);
+
 // As many pixels and as many taps as any phase has.
 Contraction MakeLargestContraction(const Problem& problem);
 

@@ -12,6 +12,7 @@
 #include "cpu/direct.h"
 #include "cpu/direct_lines-inl.h"
 #include "cpu/direct_sums.h"
+#include "cpu/live.h"
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -206,7 +207,14 @@ class DirectLines {
 
   // The slots of the lines of g that each line of taps reads at line (depth, height) of v; -1:
   // outside, and of no effect if the other factors are finite.
-  void FindLines(int64_t image, int64_t line, int64_t column) {
+  // And the taps of a line that meet any of `pixels` columns from there.
+  void FindLines(int64_t image, int64_t line, int64_t column, int64_t pixels) {
+    const int64_t lowest = last_.first + column * last_.pixel_step;
+    taps_ = StepsInside(lowest, lowest + (pixels - 1) * last_.pixel_step, last_.tap_step,
+                        last_.taps, last_.limit);
+    FindLinesFrom(image, line, column / columns_ * columns_);
+  }
+  void FindLinesFrom(int64_t image, int64_t line, int64_t column) {
     const GatherAxis &axis0 = c_.axes[0], &axis1 = c_.axes[1];
     const int64_t part = column / columns_, parts = CeilDiv(last_.pixels, columns_);
     const int64_t depth = line / axis1.pixels, height = line % axis1.pixels;
@@ -238,12 +246,14 @@ class DirectLines {
       if (found_[i] < 0 && finite_) continue;
       const float* const first =
           (found_[i] < 0 ? zero_line_ : LineAt(b, found_[i])) - reach_ * position_floats_;
+      const Range live = finite_ ? taps_ : Range{0, taps};
       if (whole_lines) {
-        runs[count++] = {first, w + tap * tap_floats_};
+        runs[count++] = {first + live.begin * tap_step, w + (tap + live.begin) * tap_floats_};
         continue;
       }
       const int64_t channel = chunk.outer.begin * kLanes, g_channel = fours_ ? 0 : channel;
-      const Range inside{std::max(tap, chunk.inner.begin), std::min(tap + taps, chunk.inner.end)};
+      const Range inside{std::max(tap + live.begin, chunk.inner.begin),
+                         std::min(tap + live.end, chunk.inner.end)};
       for (int64_t t = inside.begin; t < inside.end; ++t) {
         runs[count++] = {first + (t - tap) * tap_step + g_channel, w + t * tap_floats_ + channel};
       }
@@ -266,7 +276,7 @@ class DirectLines {
         visit(own, LanesOf(b), b);
       }
     };
-    FindLines(image, line, columns.begin);
+    FindLines(image, line, columns.begin, columns.size());
     const bool scales = work_.beta != 0;
     if (scales) {
       for_blocks([&](const TensorLine<U>& to, int64_t lanes, int64_t b) {
@@ -289,14 +299,15 @@ class DirectLines {
       const bool whole_lines =
           !fours_ && chunk.terms() == terms_ &&
           (c_.channels == 1 || last_.taps == 1 || tap_step == position_floats_);
-      const TermRuns all{runs,
-                         CollectRuns(b, whole_lines, chunk, runs),
-                         whole_lines ? last_.taps * c_.channels : chunk.outer.size(),
-                         whole_lines && c_.channels == 1 ? tap_step : kLanes,
-                         last_.pixel_step * position_floats_,
-                         g_plane_,
-                         w_plane_,
-                         v_plane_};
+      const TermRuns all{
+          runs,
+          CollectRuns(b, whole_lines, chunk, runs),
+          whole_lines ? (finite_ ? taps_.size() : last_.taps) * c_.channels : chunk.outer.size(),
+          whole_lines && c_.channels == 1 ? tap_step : kLanes,
+          last_.pixel_step * position_floats_,
+          g_plane_,
+          w_plane_,
+          v_plane_};
       if (fours_) {
         const GroupShape shape{c_.channels, c_.o, chunk.outer.begin, chunk.outer.size()};
         sums_.sum_group_taps(all, shape, LanesOf(b), pixels, scales || i > 0, c);
@@ -334,7 +345,7 @@ class DirectLines {
             pixels, LanesOf(b), Line(b), v_plane_);
       }
     }
-    FindLines(image, line, column / columns_ * columns_);
+    FindLines(image, line, column, pixels);
     const int64_t first = column % columns_ * last_.pixel_step - reach_;
     for (int64_t b = 0; b < blocks_; ++b) {
       if (work_.bias_out != nullptr) AddToBias(b, pixels);
@@ -347,12 +358,15 @@ class DirectLines {
     const int64_t tap_step = last_.tap_step * position_floats_;
     // Terms of a line of taps that are as far from each other as their neighbours.
     const bool even = fours_ || c_.channels == 1 || last_.taps == 1 || tap_step == position_floats_;
-    const int64_t parts = even ? 1 : last_.taps;
+    int finite = taps_.size() < last_.taps ? IsFinite(b, pixels) : -1;  // -1: not known
+    const Range live = finite == 1 ? taps_ : Range{0, last_.taps};
+    const int64_t parts = even ? 1 : live.size();
+    if (live.size() == 0) return;
     PixelRun run{.g = {},
                  .sums = {},
                  .v = Line(b),
                  .pixels = pixels,
-                 .terms = fours_ ? last_.taps : last_.taps * c_.channels / parts,
+                 .terms = fours_ ? live.size() : live.size() * c_.channels / parts,
                  .term = fours_ || c_.channels == 1 ? tap_step : kLanes,
                  .pixel = last_.pixel_step * position_floats_,
                  .g_plane = g_plane_,
@@ -361,7 +375,6 @@ class DirectLines {
     const int together =
         fours_ ? sums_.group_lines_together(run.terms) : sums_.lines_together(run.terms);
     const int64_t lines = c_.axes[0].taps * c_.axes[1].taps;
-    int finite = -1;  // not known
     int count = 0;
     for (int64_t i = 0; i < lines; ++i) {
       const float* g = found_[i] < 0 ? zero_line_ : LineAt(b, found_[i]);
@@ -370,8 +383,8 @@ class DirectLines {
         if (finite == 1) g = nullptr;
       }
       if (g != nullptr) {
-        run.g[count] = g + first;
-        run.sums[count++] = Chain(b) + i * last_.taps * tap_floats_;
+        run.g[count] = g + first + live.begin * tap_step;
+        run.sums[count++] = Chain(b) + (i * last_.taps + live.begin) * tap_floats_;
       }
       if (count == 0 || (count < together && i + 1 < lines)) continue;
       SumPixelsOfParts(b, run, count, parts, tap_step);
@@ -486,6 +499,7 @@ class DirectLines {
   int64_t* const tags_;
   float* const first_block_;
   bool finite_ = true;
+  Range taps_;
   int32_t found_[DirectTiling::kMostLines];
 };
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/text.h"
+#include "cpu/dead_taps.h"
 #include "cpu/engine.h"
 
 namespace convgrad {
@@ -263,6 +264,7 @@ void RunDirect(const Problem& problem, const Operands& operands, float beta, con
     });
     return;
   }
+  FillDeadTaps(problem, operands.out, beta, team);
   const Contraction c = MakePlainContraction(p, 0);
   work.c = &c;
   const int64_t chunks = MakeChunks(c).count(), tasks = t.block_tasks * t.chunk_parts;

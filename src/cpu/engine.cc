@@ -5,6 +5,7 @@
 
 #include "core/text.h"
 #include "cpu/contract.h"
+#include "cpu/dead_taps.h"
 #include "cpu/lines.h"
 
 namespace convgrad {
@@ -267,6 +268,7 @@ void RunBiasGradient(const Problem& p, const Operands& operands, float beta, con
 
 void RunContractions(const Problem& p, const Operands& operands, float beta, const Team& team,
                      void* workspace, int64_t workspace_bytes) {
+  if (p.pass == Pass::kWgrad && !p.bias.alone) FillDeadTaps(p, operands.out, beta, team);
   const bool bias_written =
       !p.bias.alone && RunPass(p, operands, beta, team, workspace, workspace_bytes);
   if (p.pass == Pass::kWgrad && p.bias.present && !bias_written) {
