@@ -207,17 +207,24 @@ HWY_INLINE void SpreadChannels(const float* from, int64_t positions, int64_t cha
                                int64_t lanes, float* to, int64_t plane) {
   const D d;
   const int64_t from_step = lanes / o * channels;
-  for (int64_t i = 0; i < positions; ++i, from += from_step) {
-    for (int64_t ci = 0; ci < channels; ++ci, to += kLanes) {
-      if (o % kLanes == 0) {
-        for (int64_t l = 0; l < lanes; l += kLanes) {
-          hn::StoreU(hn::Set(d, from[l / o * channels + ci]), d, to + l / kLanes * plane);
+  for (int64_t first = 0; first < lanes; first += kLanes, to += plane) {
+    if (o % kLanes == 0) {
+      const float* const group = from + first / o * channels;
+      for (int64_t i = 0; i < positions; ++i) {
+        for (int64_t ci = 0; ci < channels; ++ci) {
+          hn::StoreU(hn::Set(d, group[i * from_step + ci]), d, to + (i * channels + ci) * kLanes);
         }
-        continue;
       }
-      const float* group = from + ci;
-      for (int64_t l = 0; l < lanes; group += channels) {
-        for (const int64_t end = l + o; l < end; ++l) to[l / kLanes * plane + l % kLanes] = *group;
+      continue;
+    }
+    const float* group[kLanes];  // of each lane; those that do not exist are the last one's
+    for (int64_t l = 0; l < kLanes; ++l) {
+      group[l] = from + std::min(first + l, lanes - 1) / o * channels;
+    }
+    for (int64_t i = 0; i < positions; ++i) {
+      for (int64_t ci = 0; ci < channels; ++ci) {
+        float* const at = to + (i * channels + ci) * kLanes;
+        for (int l = 0; l < kLanes; ++l) at[l] = group[l][i * from_step + ci];
       }
     }
   }
