@@ -4,6 +4,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "cpu/direct_bf16.cc"
 #include "hwy/foreach_target.h"
+#include "cpu/bf16_instructions.h"
 #include "cpu/direct-inl.h"
 #include "hwy/highway.h"
 // clang-format on
@@ -13,6 +14,9 @@ namespace convgrad {
 namespace HWY_NAMESPACE {
 
 void RunDirectBF16Here(const DirectWork& work, const DirectTask& task, float* memory) {
+#if CONVGRAD_MULTIPLIES_BY_LANES
+  if (Bf16TermsEach() == kTermsOf<Quad>) return RunDirectHere<NativeBF16>(work, task, memory);
+#endif
   RunDirectHere<BF16>(work, task, memory);
 }
 
