@@ -44,7 +44,9 @@ class DirectLines {
         g_plane_(slots_.span * position_floats_),
         v_plane_(columns_ * kLanes),
         w_plane_((terms_ + 1) * kLanes),
-        reach_(std::min<int64_t>(0, (last_.taps - 1) * last_.tap_step)),
+        reach_(slots_.sparse ? 0 : std::min<int64_t>(0, (last_.taps - 1) * last_.tap_step)),
+        tap_step_((slots_.sparse ? columns_ : last_.tap_step) * position_floats_),
+        pixel_step_((slots_.sparse ? 1 : last_.pixel_step) * position_floats_),
         zero_line_(memory),
         tags_(reinterpret_cast<int64_t*>(memory + slots_.line_floats)),
         first_block_(memory + slots_.line_floats + memory_.tag_floats) {
@@ -159,32 +161,46 @@ class DirectLines {
     }
   }
 
-  // Line (depth, height) of g from `position` on, zeros where it is outside, of all blocks.
-  void PackLine(int64_t image, int64_t depth, int64_t height, int64_t position, int64_t slot) {
-    const int64_t inside = std::clamp<int64_t>(-position, 0, slots_.span);
-    const int64_t end = std::clamp<int64_t>(last_.limit - position, inside, slots_.span);
+  // Line (depth, height) of g, of all blocks, as the columns from `column` on read it.
+  void PackLine(int64_t image, int64_t depth, int64_t height, int64_t column, int64_t slot) {
+    const int64_t first = last_.first + column * last_.pixel_step;
+    if (!slots_.sparse) return PackPositions(image, depth, height, first + reach_, 1, slot, 0);
+    for (int64_t t = 0; t < last_.taps; ++t) {
+      PackPositions(image, depth, height, first + t * last_.tap_step, last_.pixel_step, slot,
+                    t * columns_);
+    }
+  }
+
+  // From `position` on, every step-th, zeros where it is outside; in memory, from place `at` on.
+  void PackPositions(int64_t image, int64_t depth, int64_t height, int64_t position, int64_t step,
+                     int64_t slot, int64_t at) {
+    const int64_t count = slots_.sparse ? columns_ : slots_.span;
+    const int64_t inside = std::clamp<int64_t>(CeilDiv(-position, step), 0, count);
+    const int64_t end = std::clamp<int64_t>(CeilDiv(last_.limit - position, step), inside, count);
     for (int64_t b = 0; b < blocks_; ++b) {
       const int64_t lanes = fours_ ? ChannelsOf(b) : LanesOf(b);
       for (int64_t l = 0; l < lanes; l += kLanes) {
-        float* const to = LineAt(b, slot) + l / kLanes * g_plane_;
+        float* const to = LineAt(b, slot) + l / kLanes * g_plane_ + at * position_floats_;
         std::fill(to, to + inside * position_floats_, 0.0f);
-        std::fill(to + end * position_floats_, to + g_plane_, 0.0f);
+        std::fill(to + end * position_floats_, to + count * position_floats_, 0.0f);
       }
     }
     if (inside == end) return;
     const TensorLine<const T> line{
         static_cast<const T*>(work_.g) + c_.g.first + image * c_.g.image +
             o_first_ / c_.o * c_.channels * c_.g.channel + depth * c_.g.at[0] +
-            height * c_.g.at[1] + (position + inside) * c_.g.at[2],
-        c_.g.at[2], c_.g.channel, 2 * c_.axes[1].pixel_step * c_.g.at[1]};
+            height * c_.g.at[1] + (position + inside * step) * c_.g.at[2],
+        end - inside > 1 ? step * c_.g.at[2] : 0, c_.g.channel,
+        2 * c_.axes[1].pixel_step * c_.g.at[1]};
+    at += inside;
     if (is_plain()) {
       return LoadBlocks(line, end - inside, o_count_,
-                        Blocks(LineAt(0, slot) + inside * kLanes, g_plane_));
+                        Blocks(LineAt(0, slot) + at * kLanes, g_plane_));
     }
     for (int64_t b = 0; b < blocks_; ++b) {
       TensorLine<const T> own = line;
       own.first += b * ChannelsOf(0) * line.channel_step;
-      float* const to = LineAt(b, slot) + inside * position_floats_;
+      float* const to = LineAt(b, slot) + at * position_floats_;
       fours_ ? LoadBlock(own, end - inside, ChannelsOf(b), to, g_plane_)
              : SpreadLine(b, own, end - inside, to);
     }
@@ -231,7 +247,7 @@ class DirectLines {
         *found = static_cast<int32_t>(slot);
         if (tags_[slot] == tag) continue;
         tags_[slot] = tag;
-        PackLine(image, at0, at1, last_.first + column * last_.pixel_step + reach_, slot);
+        PackLine(image, at0, at1, column, slot);
       }
     }
   }
@@ -239,7 +255,6 @@ class DirectLines {
   // Runs of a chunk. The first position of a line is where the last tap of a dgrad reads.
   int64_t CollectRuns(int64_t b, bool whole_lines, const Chunk& chunk, TermRun* runs) const {
     const int64_t lines = c_.axes[0].taps * c_.axes[1].taps, taps = last_.taps;
-    const int64_t tap_step = last_.tap_step * position_floats_;
     const float* const w = Weights(b);
     int64_t count = 0;
     for (int64_t i = 0, tap = 0; i < lines; ++i, tap += taps) {
@@ -248,14 +263,14 @@ class DirectLines {
           (found_[i] < 0 ? zero_line_ : LineAt(b, found_[i])) - reach_ * position_floats_;
       const Range live = finite_ ? taps_ : Range{0, taps};
       if (whole_lines) {
-        runs[count++] = {first + live.begin * tap_step, w + (tap + live.begin) * tap_floats_};
+        runs[count++] = {first + live.begin * tap_step_, w + (tap + live.begin) * tap_floats_};
         continue;
       }
       const int64_t channel = chunk.outer.begin * kLanes, g_channel = fours_ ? 0 : channel;
       const Range inside{std::max(tap + live.begin, chunk.inner.begin),
                          std::min(tap + live.end, chunk.inner.end)};
       for (int64_t t = inside.begin; t < inside.end; ++t) {
-        runs[count++] = {first + (t - tap) * tap_step + g_channel, w + t * tap_floats_ + channel};
+        runs[count++] = {first + (t - tap) * tap_step_ + g_channel, w + t * tap_floats_ + channel};
       }
     }
     return count;
@@ -290,7 +305,7 @@ class DirectLines {
   }
 
   void SumTapsOfBlock(int64_t b, int64_t pixels, bool scales) const {
-    const int64_t chunks = chunks_.count(), tap_step = last_.tap_step * position_floats_;
+    const int64_t chunks = chunks_.count();
     float* const c = Line(b);
     if (chunks == 0 && !scales) std::fill(c, c + columns_ * kBlockLanes, 0.0f);
     TermRun runs[Chunks::kLongest];
@@ -298,13 +313,13 @@ class DirectLines {
       const Chunk chunk = ChunkAt(chunks_, i);
       const bool whole_lines =
           !fours_ && chunk.terms() == terms_ &&
-          (c_.channels == 1 || last_.taps == 1 || tap_step == position_floats_);
+          (c_.channels == 1 || last_.taps == 1 || tap_step_ == position_floats_);
       const TermRuns all{
           runs,
           CollectRuns(b, whole_lines, chunk, runs),
           whole_lines ? (finite_ ? taps_.size() : last_.taps) * c_.channels : chunk.outer.size(),
-          whole_lines && c_.channels == 1 ? tap_step : kLanes,
-          last_.pixel_step * position_floats_,
+          whole_lines && c_.channels == 1 ? tap_step_ : kLanes,
+          pixel_step_,
           g_plane_,
           w_plane_,
           v_plane_};
@@ -346,18 +361,18 @@ class DirectLines {
       }
     }
     FindLines(image, line, column, pixels);
-    const int64_t first = column % columns_ * last_.pixel_step - reach_;
+    const int64_t first = column % columns_ * pixel_step_ - reach_ * position_floats_;
     for (int64_t b = 0; b < blocks_; ++b) {
       if (work_.bias_out != nullptr) AddToBias(b, pixels);
-      SumPixelsOfBlock(b, first * position_floats_, pixels);
+      SumPixelsOfBlock(b, first, pixels);
     }
   }
 
   // From `first` on in each line of g.
   void SumPixelsOfBlock(int64_t b, int64_t first, int64_t pixels) const {
-    const int64_t tap_step = last_.tap_step * position_floats_;
     // Terms of a line of taps that are as far from each other as their neighbours.
-    const bool even = fours_ || c_.channels == 1 || last_.taps == 1 || tap_step == position_floats_;
+    const bool even =
+        fours_ || c_.channels == 1 || last_.taps == 1 || tap_step_ == position_floats_;
     int finite = taps_.size() < last_.taps ? IsFinite(b, pixels) : -1;  // -1: not known
     const Range live = finite == 1 ? taps_ : Range{0, last_.taps};
     const int64_t parts = even ? 1 : live.size();
@@ -367,8 +382,8 @@ class DirectLines {
                  .v = Line(b),
                  .pixels = pixels,
                  .terms = fours_ ? live.size() : live.size() * c_.channels / parts,
-                 .term = fours_ || c_.channels == 1 ? tap_step : kLanes,
-                 .pixel = last_.pixel_step * position_floats_,
+                 .term = fours_ || c_.channels == 1 ? tap_step_ : kLanes,
+                 .pixel = pixel_step_,
                  .g_plane = g_plane_,
                  .v_plane = v_plane_,
                  .sum_plane = w_plane_};
@@ -383,16 +398,16 @@ class DirectLines {
         if (finite == 1) g = nullptr;
       }
       if (g != nullptr) {
-        run.g[count] = g + first + live.begin * tap_step;
+        run.g[count] = g + first + live.begin * tap_step_;
         run.sums[count++] = Chain(b) + (i * last_.taps + live.begin) * tap_floats_;
       }
       if (count == 0 || (count < together && i + 1 < lines)) continue;
-      SumPixelsOfParts(b, run, count, parts, tap_step);
+      SumPixelsOfParts(b, run, count, parts);
       count = 0;
     }
   }
 
-  void SumPixelsOfParts(int64_t b, PixelRun run, int count, int64_t parts, int64_t tap_step) const {
+  void SumPixelsOfParts(int64_t b, PixelRun run, int count, int64_t parts) const {
     if (fours_) {
       const GroupShape shape{c_.channels, c_.o, 0, c_.channels};
       return sums_.sum_group_pixels(run, shape, LanesOf(b), count);
@@ -400,7 +415,7 @@ class DirectLines {
     for (int64_t part = 0; part < parts; ++part) {
       sums_.sum_pixels(run, LanesOf(b), count);
       for (int i = 0; i < count; ++i) {
-        run.g[i] += tap_step;
+        run.g[i] += tap_step_;
         run.sums[i] += tap_floats_;
       }
     }
@@ -494,7 +509,8 @@ class DirectLines {
   const int64_t tap_floats_;       // of w and of sums, in a plane
   const int64_t position_floats_;  // of g, in a plane
   const int64_t g_plane_, v_plane_, w_plane_;
-  const int64_t reach_;  // of the taps of a line, before its first position
+  const int64_t reach_;                  // of the taps of a line, before its first position
+  const int64_t tap_step_, pixel_step_;  // floats of a line in memory
   float* const zero_line_;
   int64_t* const tags_;
   float* const first_block_;

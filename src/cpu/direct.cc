@@ -30,11 +30,23 @@ int64_t PowerOfTwo(int64_t least) {
   return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(1, least))));
 }
 
+// One channel to one channel: images share nothing but the weights, as groups do not even.
+bool HasGroupsOfImages(const Problem& p) {
+  return p.groups == 1 && p.ci == 1 && p.co == 1 && p.batch > 1 && p.pass != Pass::kWgrad;
+}
+
 // A last axis of one position, as in [N, C, T, 1], makes way: lines go along it. Of gradients for
-// each image, one.
+// each image, one. Images that can be groups are.
 Problem WithLines(Problem p) {
   if (p.per_sample.present) p.batch = 1;
   p.per_sample = {};
+  if (HasGroupsOfImages(p)) {
+    p.groups = p.batch;
+    p.batch = 1;
+    p.x.c = p.x.n;
+    p.y.c = p.y.n;
+    p.w.g = p.bias.stride = 0;
+  }
   for (int turns = 0; turns + 1 < kAxes && p.axes[kAxes - 1] == Axis{}; ++turns) {
     std::rotate(p.axes.begin(), p.axes.end() - 1, p.axes.end());
     for (auto* s : {&p.x.s, &p.y.s, &p.w.s}) std::rotate(s->begin(), s->end() - 1, s->end());
@@ -91,7 +103,11 @@ int64_t PositionFloats(const Contraction& c, const DirectTiling& t) {
 LineSlots SlotsOf(const Contraction& c, const DirectTiling& t, int64_t columns) {
   const GatherAxis &depth = c.axes[0], &height = c.axes[1];
   LineSlots s;
-  s.span = SpanOf(c.axes[kAxes - 1], columns);
+  const GatherAxis& last = c.axes[kAxes - 1];
+  s.span = SpanOf(last, columns);
+  const int64_t read = std::min(kFar, columns * std::max<int64_t>(last.taps, 1));
+  s.sparse = read < s.span;
+  if (s.sparse) s.span = read;
   s.line_floats = s.span * PositionFloats(c, t);
   const auto fits = [&](int64_t planes, int64_t lines) {
     s.depth = planes;
@@ -143,8 +159,10 @@ DirectMemory MemoryOf(const Contraction& c, const DirectTiling& t) {
 }
 
 std::string DirectRefusal(const Problem& problem) {
-  if (problem.groups <= 1) return "there is one group";
-  if (!HasSmallGroups(problem)) return "groups have more than 16 channels";
+  if (!HasGroupsOfImages(problem)) {
+    if (problem.groups <= 1) return "there is one group";
+    if (!HasSmallGroups(problem)) return "groups have more than 16 channels";
+  }
   const Problem p = WithLines(problem);
   const Contraction c = MakeLargestPlainContraction(p);
   if (c.axes[0].taps * c.axes[1].taps > DirectTiling::kMostLines)
@@ -297,9 +315,12 @@ std::string DirectText(const Problem& problem, int threads, int64_t limit) {
 double DirectSeconds(const Problem& problem, int threads) {
   // Of four (NEON) or two multiply-adds per cycle at 2.6 GHz: depthwise 20 to 35 %, groups of fours
   // 32 to 47, where channels are copied for each o 14; and 10 GB/s for each thread.
-  const Contraction c = MakeLargestPlainContraction(problem);
+  const Problem p = WithLines(problem);
+  const Contraction c = MakeLargestPlainContraction(p);
   const VectorUnit unit = PickedVectorUnit(problem.type);
-  const double share = HasFours(c, unit.lanes) ? 0.4 : c.channels * c.o == 1 ? 0.25 : 0.14;
+  const double full = HasFours(c, unit.lanes) ? 0.4 : c.channels * c.o == 1 ? 0.25 : 0.14;
+  const double lanes = static_cast<double>(LanesOfBlock(unit.lanes));
+  const double share = full * std::min(1.0, static_cast<double>(p.groups * c.o) / lanes);
   const double products = unit.lanes <= 4 ? 16.0 : 2.0 * unit.lanes;
   const double per_second = 2.6e9 * share * products * threads;
   return std::max(CountMultiplyAdds(problem) / per_second, CountBytes(problem) / (10e9 * threads));

@@ -64,7 +64,8 @@ struct DirectTiling {
 
 // The lines of g that are in memory, of a block of o.
 struct LineSlots {
-  int64_t span = 1;  // positions of a line
+  int64_t span = 1;     // positions of a line
+  bool sparse = false;  // only those that are read: for each tap, the columns
   int64_t line_floats = 0;
   bool keeps_planes = false;  // lines of several depths stay for the next depth
   bool keeps_lines = false;   // lines stay for the next line of v

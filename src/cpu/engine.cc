@@ -314,7 +314,8 @@ double ExpectedSeconds(const Problem& problem, int threads) {
   // Of a small group, most of a tile is empty, and packing takes more than multiplying: 1 to 2 %
   // for one channel, 11 to 22 for four, 32 to 42 for 16.
   const double most = static_cast<double>(std::max(problem.ci, problem.co));
-  const double share = HasSmallGroups(problem) ? std::min(0.36, 0.028 * most) : 0.8;
+  const bool small = HasSmallGroups(problem) || most == 1;
+  const double share = small ? std::min(0.36, 0.028 * most) : 0.8;
   const double per_second = 2.6e9 * share * products * threads;
   return std::max(CountMultiplyAdds(problem) / per_second, CountBytes(problem) / (10e9 * threads));
 }
