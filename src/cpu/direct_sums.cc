@@ -275,10 +275,9 @@ HWY_INLINE V Channel(const float* g, V four) {
 #endif
 }
 
-// The first channel of the group of plane `plane` of o. Of groups of four, planes have the same
-// places.
+// The first channel of the group of plane `plane` of o, or of its first group.
 inline int64_t FirstChannel(const GroupShape& shape, int64_t plane) {
-  return shape.o == 4 ? plane * kLanes : plane * kLanes / shape.o * shape.all_channels;
+  return plane * kLanes / shape.o * shape.all_channels;
 }
 
 // In a position of g.
