@@ -228,8 +228,10 @@ class DirectLines {
     const int64_t lowest = last_.first + column * last_.pixel_step;
     taps_ = StepsInside(lowest, lowest + (pixels - 1) * last_.pixel_step, last_.tap_step,
                         last_.taps, last_.limit);
-    FindLinesFrom(image, line, column / columns_ * columns_);
+    FindLinesFrom(image, line, c_.sum_pixels ? column / columns_ * columns_ : column);
   }
+
+  // Copied from column `column` on.
   void FindLinesFrom(int64_t image, int64_t line, int64_t column) {
     const GatherAxis &axis0 = c_.axes[0], &axis1 = c_.axes[1];
     const int64_t part = column / columns_, parts = CeilDiv(last_.pixels, columns_);
