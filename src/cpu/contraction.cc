@@ -73,7 +73,9 @@ void SetPhaseColumns(const Axis& axis, int a, Contraction& c) {
 // phases are missing: a missing one costs what another does.
 bool HasPhaseColumns(const Problem& p) {
   constexpr int64_t kFewChannels = 8;
-  if (p.pass != Pass::kDgrad || p.ci > kFewChannels || HasSmallGroups(p)) return false;
+  if (p.pass != Pass::kDgrad || p.ci > kFewChannels || HasSmallGroups(p) || HasGroupsOfImages(p)) {
+    return false;
+  }
   double phases = 1, work = 1;
   for (const Axis& axis : p.axes) {
     if (axis.stride == 1) continue;
@@ -267,6 +269,10 @@ Contraction MakeContraction(const Problem& p, int64_t group, int64_t phase, bool
 bool HasSmallGroups(const Problem& p) {
   constexpr int64_t kSmall = 16;
   return p.groups > 1 && p.ci > 0 && p.ci <= kSmall && p.co > 0 && p.co <= kSmall;
+}
+
+bool HasGroupsOfImages(const Problem& p) {
+  return p.groups == 1 && p.ci == 1 && p.co == 1 && p.batch > 1 && p.pass != Pass::kWgrad;
 }
 
 int64_t CountPlainPhases(const Problem& p) {

@@ -112,6 +112,10 @@ Contraction MakeContraction(const Problem& problem, int64_t group, int64_t phase
 // Their sums are widened, whatever the CPU has for bf16.
 bool HasSmallGroups(const Problem& problem);
 
+// fprop and dgrad of one channel to one: images share nothing but the weights, as groups do not
+// even. They, too, share vectors.
+bool HasGroupsOfImages(const Problem& problem);
+
 // Of the first group, with the axes of the problem: nothing merged, moved, zipped or skipped.
 int64_t CountPlainPhases(const Problem& problem);
 Contraction MakePlainContraction(const Problem& problem, int64_t phase);

@@ -30,11 +30,6 @@ int64_t PowerOfTwo(int64_t least) {
   return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(1, least))));
 }
 
-// One channel to one channel: images share nothing but the weights, as groups do not even.
-bool HasGroupsOfImages(const Problem& p) {
-  return p.groups == 1 && p.ci == 1 && p.co == 1 && p.batch > 1 && p.pass != Pass::kWgrad;
-}
-
 // A last axis of one position, as in [N, C, T, 1], makes way: lines go along it. Of gradients for
 // each image, one. Images that can be groups are.
 Problem WithLines(Problem p) {
