@@ -13,6 +13,9 @@ namespace {
 
 // Sums of several chunks, and as many tasks as threads at least.
 const BitsProblem kProblem{"", 3, 1, 50, 40, {17, 15}, {3, 3}, {2, 1}, {1, 1}, {1, 1}};
+// Depthwise, and a multiplier: kernels of their own, with more on the stack.
+const BitsProblem kDepthwise{"", 3, 500, 500, 500, {17, 15}, {3, 3}, {2, 1}, {1, 1}, {1, 1}};
+const BitsProblem kMultiplied{"", 3, 100, 300, 200, {17, 15}, {3, 3}, {1, 1}, {1, 1}, {1, 1}};
 
 struct Host {
   std::atomic<int> calls{0};
@@ -182,13 +185,14 @@ TEST(HostThreads, NeedTheStackThatIsStated) {
   for (const DataType type : {DataType::kF32, DataType::kBF16, DataType::kF16}) {
     for (const OpKind kind : kSixNames) {
       for (const bool last : {false, true}) {
-        BitsCase item(kProblem, kind, type, {last, last}, true);
-        const uint64_t expected = item.Run({.threads = 1});
-        for (const int64_t limit : {int64_t{0}, Options::kNoLimit}) {
-          EXPECT_EQ(
-              item.Run(
-                  {.threads = 5, .workspace_limit = limit, .parallel_for = {LeastStack, nullptr}}),
-              expected);
+        for (const BitsProblem& problem : {kProblem, kDepthwise, kMultiplied}) {
+          BitsCase item(problem, kind, type, {last, last}, true);
+          const uint64_t expected = item.Run({.threads = 1});
+          for (const int64_t limit : {int64_t{0}, Options::kNoLimit}) {
+            const ParallelFor host{LeastStack, nullptr};
+            EXPECT_EQ(item.Run({.threads = 5, .workspace_limit = limit, .parallel_for = host}),
+                      expected);
+          }
         }
       }
     }

@@ -40,6 +40,7 @@ HWY_INLINE void SumVectors(Tag d, const float* panel, int64_t depth, int width, 
 #pragma GCC unroll 4
   for (int v = 0; v < kVectors; ++v) {
     if (join == ChunkJoin::kAdd) sums[v] = hn::Add(hn::LoadU(d, c + v * kEach), sums[v]);
+    if (join == ChunkJoin::kChain) sums[v] = hn::Add(hn::Zero(d), sums[v]);  // no -0, as in a tile
     hn::StoreU(sums[v], d, c + v * kEach);
   }
 }
@@ -62,7 +63,7 @@ HWY_INLINE int SumColumns(Tag d, const float* panel, int64_t depth, int width, i
   return j;
 }
 
-// A sum that starts from +0 is never -0: nothing is left of ChunkJoin::kFirst, which adds one.
+// A sum that starts from +0 is never -0: ChunkJoin::kFirst need not add one.
 inline void SumPanel(const float* panel, int64_t depth, int width, ChunkJoin join, float* c) {
   int j = SumColumns(D(), panel, depth, width, 0, join, c);
   j = SumColumns(hn::CappedTag<float, 4>(), panel, depth, width, j, join, c);

@@ -73,9 +73,7 @@ void SetPhaseColumns(const Axis& axis, int a, Contraction& c) {
 // phases are missing: a missing one costs what another does.
 bool HasPhaseColumns(const Problem& p) {
   constexpr int64_t kFewChannels = 8;
-  if (p.pass != Pass::kDgrad || p.ci > kFewChannels || HasSmallGroups(p) || HasGroupsOfImages(p)) {
-    return false;
-  }
+  if (p.pass != Pass::kDgrad || p.ci > kFewChannels || HasSmallGroups(p)) return false;
   double phases = 1, work = 1;
   for (const Axis& axis : p.axes) {
     if (axis.stride == 1) continue;
@@ -272,7 +270,10 @@ bool HasSmallGroups(const Problem& p) {
 }
 
 bool HasGroupsOfImages(const Problem& p) {
-  return p.groups == 1 && p.ci == 1 && p.co == 1 && p.batch > 1 && p.pass != Pass::kWgrad;
+  if (p.groups != 1 || p.ci != 1 || p.co != 1 || p.batch <= 1) return false;
+  bool one_phase = true;
+  for (const Axis& axis : p.axes) one_phase = one_phase && axis.stride == 1;
+  return p.pass == Pass::kFprop || (p.pass == Pass::kDgrad && one_phase);
 }
 
 int64_t CountPlainPhases(const Problem& p) {

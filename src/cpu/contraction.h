@@ -112,8 +112,9 @@ Contraction MakeContraction(const Problem& problem, int64_t group, int64_t phase
 // Their sums are widened, whatever the CPU has for bf16.
 bool HasSmallGroups(const Problem& problem);
 
-// fprop and dgrad of one channel to one: images share nothing but the weights, as groups do not
-// even. They, too, share vectors.
+// fprop, and dgrad of one phase, of one channel to one: images share nothing but the weights, as
+// groups do not even. They, too, can share vectors. (The order of a sum may not depend on how many
+// there are: phases as columns are other sums than phases alone.)
 bool HasGroupsOfImages(const Problem& problem);
 
 // Of the first group, with the axes of the problem: nothing merged, moved, zipped or skipped.

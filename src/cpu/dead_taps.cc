@@ -10,7 +10,7 @@ void FillDeadTaps(const Problem& p, void* out, float beta, const Team& team) {
   bool any = false;
   for (int a = 0; a < kAxes; ++a) any = any || live[a].size() < p.axes[a].taps;
   const int64_t kernels = p.samples() * p.groups * p.co;
-  if (!any) return;
+  if (!any || p.ci == 0 || kernels == 0) return;
   const auto is_live = [&](int a, int64_t tap) {
     return tap >= live[a].begin && tap < live[a].end;
   };

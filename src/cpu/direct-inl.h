@@ -52,9 +52,9 @@ class DirectLines {
         first_block_(memory + slots_.line_floats + memory_.tag_floats) {
     std::fill(zero_line_, zero_line_ + slots_.line_floats, 0.0f);
     std::fill(tags_, tags_ + slots_.count(), -1);
-    // Lanes that do not exist are never written.
-    if (LanesOf(blocks_ - 1) < kBlockLanes) {
-      std::fill(Block(blocks_ - 1), Block(blocks_), 0.0f);
+    // Lanes that do not exist are zero, or copies of others.
+    for (int64_t b = 0; b < blocks_; ++b) {
+      if (LanesOf(b) < kBlockLanes) std::fill(Block(b), Block(b + 1), 0.0f);
     }
   }
 

@@ -79,7 +79,8 @@ DirectTiling StackTiling(const Contraction& c, const Problem& p, int lanes) {
 // height, since neighbours read the same lines; then columns.
 void CutPixels(const Contraction& c, int threads, DirectTiling& t) {
   if (threads == 1) return;
-  const int64_t lines = c.axes[0].pixels * c.axes[1].pixels, least = 2 * c.axes[1].taps;
+  const int64_t lines = c.axes[0].pixels * c.axes[1].pixels;
+  const int64_t least = std::max<int64_t>(1, 2 * c.axes[1].taps);
   int64_t wanted = CeilDiv(4 * threads, t.block_tasks);
   t.image_tasks = std::clamp<int64_t>(wanted, 1, std::max<int64_t>(1, c.images));
   wanted = CeilDiv(wanted, t.image_tasks);
@@ -160,8 +161,12 @@ std::string DirectRefusal(const Problem& problem) {
   }
   const Problem p = WithLines(problem);
   const Contraction c = MakeLargestPlainContraction(p);
-  if (c.axes[0].taps * c.axes[1].taps > DirectTiling::kMostLines)
-    return "it has too many lines of taps";
+  // Each by itself first: products of extents may be more than can be counted.
+  constexpr int64_t kMost = DirectTiling::kMostLines;
+  if (c.axes[0].taps > kMost || c.axes[1].taps > kMost || c.axes[2].taps > kMostColumns ||
+      c.axes[0].taps * c.axes[1].taps > kMost) {
+    return "its kernel has too many taps";
+  }
   if (StackTiling(c, p, PickedVectorUnit(p.type).lanes).columns == 0) {
     return "its lines and taps do not fit into the memory of a task";
   }
