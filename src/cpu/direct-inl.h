@@ -123,18 +123,16 @@ class DirectLines {
            (fours_ && t_.used == kBlockLanes && c_.o == c_.channels);
   }
 
-  int64_t WeightOffset(int64_t o, int64_t tap, int64_t channel) const {
-    const int64_t taps2 = c_.axes[2].taps, taps1 = c_.axes[1].taps;
-    return c_.w.first + o / c_.o * work_.w_group + o % c_.o * c_.w.o + channel * c_.w.channel +
-           tap % taps2 * c_.w.at[2] + tap / taps2 % taps1 * c_.w.at[1] +
-           tap / taps2 / taps1 * c_.w.at[0];
+  // Of the first tap and channel.
+  int64_t WeightOffset(int64_t o) const {
+    return c_.w.first + o / c_.o * work_.w_group + o % c_.o * c_.w.o;
   }
 
   // Of a block: visit(place in it, offset in w).
   template <class Visit>
   void ForEachWeight(int64_t b, const Visit& visit) const {
     for (int64_t l = 0; l < LanesOf(b); ++l) {
-      const int64_t first = WeightOffset(o_first_ + b * t_.used + l, 0, 0);
+      const int64_t first = WeightOffset(o_first_ + b * t_.used + l);
       int64_t at = PlaceOf(l, 0);
       for (int64_t t0 = 0; t0 < c_.axes[0].taps; ++t0) {
         for (int64_t t1 = 0; t1 < c_.axes[1].taps; ++t1) {
