@@ -94,6 +94,14 @@ struct Operands {
   void* bias_out = nullptr;    // wgrad
 };
 
+// An element of an operand; null stays null.
+inline const void* At(const void* base, DataType type, int64_t index) {
+  return base == nullptr ? nullptr : static_cast<const char*>(base) + index * SizeOf(type);
+}
+inline void* At(void* base, DataType type, int64_t index) {
+  return const_cast<void*>(At(static_cast<const void*>(base), type, index));
+}
+
 // Multiply-adds with both factors inside their tensors, as a double: it may exceed 2^63.
 inline double CountMultiplyAdds(const Problem& p) {
   if (p.bias.alone) return 0;

@@ -123,13 +123,6 @@ LineSlots SlotsOf(const Contraction& c, const DirectTiling& t, int64_t columns) 
   return s;
 }
 
-const void* At(const void* base, DataType type, int64_t index) {
-  return base == nullptr ? nullptr : static_cast<const char*>(base) + index * SizeOf(type);
-}
-void* At(void* base, DataType type, int64_t index) {
-  return base == nullptr ? nullptr : static_cast<char*>(base) + index * SizeOf(type);
-}
-
 // wgrad: the sums of one image, where each has its own.
 DirectWork OfSample(const Problem& p, int64_t sample, DirectWork work) {
   if (!p.per_sample.present) return work;

@@ -17,13 +17,6 @@ RunBlockFunction BlockFunctionOf(DataType type) {
                                   : RunBlockF32;
 }
 
-const void* At(const void* base, DataType type, int64_t index) {
-  return base == nullptr ? nullptr : static_cast<const char*>(base) + index * SizeOf(type);
-}
-void* At(void* base, DataType type, int64_t index) {
-  return base == nullptr ? nullptr : static_cast<char*>(base) + index * SizeOf(type);
-}
-
 // The problem of a copy. Where each image has a gradient of its own, that of one image.
 Problem OneSample(Problem p) {
   if (p.per_sample.present) p.batch = 1;
