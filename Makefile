@@ -2,15 +2,19 @@
 JOBS ?= $(shell nproc)
 MAKEFLAGS += --no-print-directory
 
-.PHONY: bench build demo test asan tsan format tidy setup clean
+.PHONY: bench build configure demo test asan tsan format tidy setup clean
 
-build: setup
+configure: setup
 	@mkdir -p build
 	cmake --preset release >build/configure.log || { cat build/configure.log; exit 1; }
+
+build: configure
 	cmake --build --preset release --parallel $(JOBS)
 
 # Layers of known networks, each of the six operations, checked against the specification.
-demo: build
+# The tests, which take longest to compile, are not needed.
+demo: configure
+	cmake --build --preset release --parallel $(JOBS) --target convgrad_command
 	build/convgrad verify --batch=problems/demo.txt
 
 test: build
