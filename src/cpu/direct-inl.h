@@ -12,6 +12,7 @@
 #include "cpu/direct.h"
 #include "cpu/direct_lines-inl.h"
 #include "cpu/direct_sums.h"
+#include "cpu/direct_task-inl.h"
 #include "cpu/live.h"
 #include "hwy/highway.h"
 
@@ -19,144 +20,48 @@ HWY_BEFORE_NAMESPACE();
 namespace convgrad {
 namespace HWY_NAMESPACE {
 
-// T: of the tensors that are read; U: of the one that is written.
+// Lines of g are copied, and kept for the lines of v that follow.
 template <class T, class U>
-class DirectLines {
+class CopiedLines : public DirectTaskOf<T, U, CopiedLines<T, U>> {
+  using Base = DirectTaskOf<T, U, CopiedLines>;
+  friend Base;
+  using Base::Bias, Base::Block, Base::Chain, Base::LanesOf, Base::Weights;
+  using Base::blocks_, Base::c_, Base::chunks_, Base::columns_, Base::finite_, Base::last_,
+      Base::memory_, Base::o_count_, Base::o_first_, Base::t_, Base::tap_floats_, Base::terms_,
+      Base::w_plane_, Base::work_;
+
  public:
-  DirectLines(const DirectWork& work, const DirectTask& task, float* memory)
-      : work_(work),
-        c_(*work.c),
-        t_(*work.t),
-        task_(task),
+  CopiedLines(const DirectWork& work, const DirectTask& task, float* memory)
+      : Base(work, task, memory),
         sums_(PickedDirectSums()),
-        chunks_(MakeChunks(c_)),
-        last_(c_.axes[kAxes - 1]),
-        columns_(std::min(t_.columns, last_.pixels)),
-        memory_(MemoryOf(c_, t_)),
         slots_(memory_.slots),
-        terms_(c_.taps() * c_.channels),
-        blocks_(task.blocks.size()),
-        o_first_(task.blocks.begin * t_.used),
-        o_count_(std::min(task.blocks.end * t_.used, work.groups * c_.o) - o_first_),
         fours_(HasFours(c_, kLanes)),
-        tap_floats_(c_.channels * kLanes),
         position_floats_(fours_ ? kLanes : tap_floats_),
         g_plane_(slots_.span * position_floats_),
         v_plane_(columns_ * kLanes),
-        w_plane_((terms_ + 1) * kLanes),
         reach_(slots_.sparse ? 0 : std::min<int64_t>(0, (last_.taps - 1) * last_.tap_step)),
         tap_step_((slots_.sparse ? columns_ : last_.tap_step) * position_floats_),
         pixel_step_((slots_.sparse ? 1 : last_.pixel_step) * position_floats_),
         zero_line_(memory),
-        tags_(reinterpret_cast<int64_t*>(memory + slots_.line_floats)),
-        first_block_(memory + slots_.line_floats + memory_.tag_floats) {
+        tags_(reinterpret_cast<int64_t*>(memory + slots_.line_floats)) {
     std::fill(zero_line_, zero_line_ + slots_.line_floats, 0.0f);
-    std::fill(tags_, tags_ + slots_.count(), -1);
-    // Lanes that do not exist are zero, or copies of others.
-    for (int64_t b = 0; b < blocks_; ++b) {
-      if (LanesOf(b) < kBlockLanes) std::fill(Block(b), Block(b + 1), 0.0f);
-    }
-  }
-
-  // v = g w: the lines and columns of the task.
-  void SumTaps() {
-    for (int64_t b = 0; b < blocks_; ++b) PackWeights(b);
-    for (int64_t at = task_.columns.begin; at < task_.columns.end; at += columns_) {
-      const Range columns{at, std::min(at + columns_, task_.columns.end)};
-      std::fill(tags_, tags_ + slots_.count(), -1);
-      for (int64_t image = task_.images.begin; image < task_.images.end; ++image) {
-        for (int64_t line = task_.lines.begin; line < task_.lines.end; ++line) {
-          SumTapsOfLine(image, line, columns);
-        }
-      }
-    }
-  }
-
-  // w = g^T v: the chunks of the task.
-  void SumPixels() {
-    if (work_.slabs == nullptr) LoadSums();
-    for (int64_t i = task_.chunks.begin; i < task_.chunks.end; ++i) {
-      for (int64_t b = 0; b < blocks_ && !chunks_.chained; ++b) {
-        std::fill(Chain(b), Chain(b) + SumFloats(), 0.0f);
-      }
-      SumChunk(ChunkAt(chunks_, i));
-      for (int64_t b = 0; b < blocks_; ++b) EndChunk(i, b);
-    }
-    if (work_.slabs == nullptr) StoreSums();
-  }
-
-  void AddSlabs() {
-    LoadSums();
-    for (int64_t b = 0; b < blocks_; ++b) {
-      for (int64_t i = 0; i < chunks_.count(); ++i) AddSums(Slab(i, b), Sums(b));
-    }
-    StoreSums();
+    Forget();
   }
 
  private:
-  // Memory of a block: its lines of g, a line of v, w or chains and sums, bias.
-  float* Block(int64_t b) const { return first_block_ + b * memory_.block_floats; }
   float* LineAt(int64_t b, int64_t slot) const { return Block(b) + slot * slots_.line_floats; }
   float* Line(int64_t b) const { return LineAt(b, slots_.count()); }
-  float* Weights(int64_t b) const { return Line(b) + columns_ * kBlockLanes; }
-  float* Bias(int64_t b) const { return Weights(b) + terms_ * kLanes; }  // as one more term
-  int64_t SumFloats() const { return (terms_ + 1) * kBlockLanes; }       // those of the bias, too
-  float* Chain(int64_t b) const { return Weights(b); }
-  float* Sums(int64_t b) const { return Chain(b) + SumFloats(); }
-  float* Slab(int64_t chunk, int64_t b) const {
-    return work_.slabs + (chunk * t_.blocks + task_.blocks.begin + b) * SumFloats();
-  }
   BlockLines Blocks(float* first, int64_t plane) const {
     return {first, memory_.block_floats, plane};
   }
-  // In a block's weights or sums.
-  int64_t PlaceOf(int64_t lane, int64_t term) const {
-    return lane / kLanes * w_plane_ + term * kLanes + lane % kLanes;
-  }
+  // No line is there.
+  void Forget() { std::fill(tags_, tags_ + slots_.count(), -1); }
 
-  // Of a block, those that exist.
-  int64_t LanesOf(int64_t b) const { return std::min(t_.used, o_count_ - b * t_.used); }
   int64_t ChannelsOf(int64_t b) const { return LanesOf(b) / c_.o * c_.channels; }
   // Channels of a block of g are its lanes, one by one.
   bool is_plain() const {
     return (c_.o == 1 && c_.channels == 1) ||
            (fours_ && t_.used == kBlockLanes && c_.o == c_.channels);
-  }
-
-  // Of the first tap and channel.
-  int64_t WeightOffset(int64_t o) const {
-    return c_.w.first + o / c_.o * work_.w_group + o % c_.o * c_.w.o;
-  }
-
-  // Of a block: visit(place in it, offset in w).
-  template <class Visit>
-  void ForEachWeight(int64_t b, const Visit& visit) const {
-    for (int64_t l = 0; l < LanesOf(b); ++l) {
-      const int64_t first = WeightOffset(o_first_ + b * t_.used + l);
-      int64_t at = PlaceOf(l, 0);
-      for (int64_t t0 = 0; t0 < c_.axes[0].taps; ++t0) {
-        for (int64_t t1 = 0; t1 < c_.axes[1].taps; ++t1) {
-          int64_t offset = first + t0 * c_.w.at[0] + t1 * c_.w.at[1];
-          for (int64_t t2 = 0; t2 < c_.axes[2].taps; ++t2, offset += c_.w.at[2]) {
-            for (int64_t ci = 0; ci < c_.channels; ++ci, at += kLanes) {
-              visit(at, offset + ci * c_.w.channel);
-            }
-          }
-        }
-      }
-    }
-  }
-
-  void PackWeights(int64_t b) {
-    float* const to = Weights(b);
-    std::fill(to, to + SumFloats(), 0.0f);
-    const T* const w = static_cast<const T*>(work_.other);
-    ForEachWeight(b, [&](int64_t at, int64_t offset) { to[at] = Widen(LoadAt<T>(w, offset)); });
-    finite_ = finite_ && AllFinite(to, SumFloats());
-    for (int64_t l = 0; l < LanesOf(b) && work_.bias != nullptr; ++l) {
-      const int64_t o = o_first_ + b * t_.used + l;
-      to[PlaceOf(l, terms_)] = Widen(LoadAt<T>(work_.bias, o * work_.bias_stride)) + 0.0f;
-    }
   }
 
   // Line (depth, height) of g, of all blocks, as the columns from `column` on read it.
@@ -185,9 +90,7 @@ class DirectLines {
     }
     if (inside == end) return;
     const TensorLine<const T> line{
-        static_cast<const T*>(work_.g) + c_.g.first + image * c_.g.image +
-            o_first_ / c_.o * c_.channels * c_.g.channel + depth * c_.g.at[0] +
-            height * c_.g.at[1] + (position + inside * step) * c_.g.at[2],
+        this->LineOfG(image, depth, height) + (position + inside * step) * c_.g.at[2],
         end - inside > 1 ? step * c_.g.at[2] : 0, c_.g.channel,
         2 * c_.axes[1].pixel_step * c_.g.at[1]};
     at += inside;
@@ -277,10 +180,7 @@ class DirectLines {
   }
 
   void SumTapsOfLine(int64_t image, int64_t line, const Range& columns) {
-    const int64_t depth = line / c_.axes[1].pixels, height = line % c_.axes[1].pixels;
-    const TensorLine<U> out{static_cast<U*>(work_.out) + c_.v.first + image * c_.v.image +
-                                depth * c_.v.at[0] + height * c_.v.at[1] +
-                                columns.begin * c_.v.at[2] + o_first_ * c_.v.o,
+    const TensorLine<U> out{static_cast<U*>(work_.out) + this->PixelOfV(image, line, columns.begin),
                             c_.v.at[2], c_.v.o, c_.v.at[1]};
     // Blocks that are not full are each other's neighbours in no tensor.
     const bool full = t_.used == kBlockLanes;
@@ -332,25 +232,10 @@ class DirectLines {
     }
   }
 
-  // Pixels of a chunk, line by line, cut where parts of columns are.
-  void SumChunk(const Chunk& chunk) {
-    for (int64_t image = chunk.outer.begin; image < chunk.outer.end; ++image) {
-      for (int64_t pixel = chunk.inner.begin; pixel < chunk.inner.end;) {
-        const int64_t line = pixel / last_.pixels, column = pixel % last_.pixels;
-        const int64_t end = std::min((column / columns_ + 1) * columns_, last_.pixels);
-        const int64_t count = std::min(end - column, chunk.inner.end - pixel);
-        SumPixelsOfLine(image, line, column, count);
-        pixel += count;
-      }
-    }
-  }
-
   void SumPixelsOfLine(int64_t image, int64_t line, int64_t column, int64_t pixels) {
-    const int64_t depth = line / c_.axes[1].pixels, height = line % c_.axes[1].pixels;
-    const TensorLine<const T> v{static_cast<const T*>(work_.other) + c_.v.first +
-                                    image * c_.v.image + depth * c_.v.at[0] + height * c_.v.at[1] +
-                                    column * c_.v.at[2] + o_first_ * c_.v.o,
-                                c_.v.at[2], c_.v.o, c_.v.at[1]};
+    const TensorLine<const T> v{
+        static_cast<const T*>(work_.other) + this->PixelOfV(image, line, column), c_.v.at[2],
+        c_.v.o, c_.v.at[1]};
     if (t_.used == kBlockLanes) {
       LoadBlocks(v, pixels, o_count_, Blocks(Line(0), v_plane_));
     } else {
@@ -441,87 +326,22 @@ class DirectLines {
     }
   }
 
-  // A chain that goes on is a sum, too: -0 becomes +0.
-  void EndChunk(int64_t i, int64_t b) const {
-    float* const chain = Chain(b);
-    if (chunks_.chained) {
-      for (int64_t k = 0; k < SumFloats(); ++k) chain[k] += 0.0f;
-    } else if (work_.slabs != nullptr) {
-      std::copy(chain, chain + SumFloats(), Slab(i, b));
-    } else {
-      AddSums(chain, Sums(b));
-    }
-  }
-
-  void AddSums(const float* from, float* to) const {
-    for (int64_t i = 0; i < SumFloats(); ++i) to[i] += from[i];
-  }
-
-  // visit(place in the sums of block b, offset in bias_out)
-  template <class Visit>
-  void ForEachBias(int64_t b, const Visit& visit) const {
-    for (int64_t l = 0; l < LanesOf(b) && work_.bias_out != nullptr; ++l) {
-      visit(PlaceOf(l, terms_), (o_first_ + b * t_.used + l) * work_.bias_stride);
-    }
-  }
-
-  // beta * out; a chain goes on from its very bits.
-  void LoadSums() const {
-    const float zero = chunks_.chained ? -0.0f : 0.0f;
-    const auto scaled = [&](const void* from, int64_t offset) {
-      return work_.beta * Widen(LoadAt<U>(from, offset)) + zero;
-    };
-    for (int64_t b = 0; b < blocks_; ++b) {
-      float* const to = chunks_.chained ? Chain(b) : Sums(b);
-      std::fill(to, to + SumFloats(), 0.0f);
-      if (work_.beta == 0) continue;
-      ForEachWeight(b, [&](int64_t at, int64_t offset) { to[at] = scaled(work_.out, offset); });
-      ForEachBias(b, [&](int64_t at, int64_t offset) { to[at] = scaled(work_.bias_out, offset); });
-    }
-  }
-
-  void StoreSums() const {
-    for (int64_t b = 0; b < blocks_; ++b) {
-      const float* const sums = chunks_.chained ? Chain(b) : Sums(b);
-      ForEachWeight(b, [&](int64_t at, int64_t offset) {
-        StoreAt(work_.out, offset, NarrowSum(sums[at], U()));
-      });
-      ForEachBias(b, [&](int64_t at, int64_t offset) {
-        StoreAt(work_.bias_out, offset, NarrowSum(sums[at], U()));
-      });
-    }
-  }
-
-  const DirectWork& work_;
-  const Contraction& c_;
-  const DirectTiling& t_;
-  const DirectTask& task_;
   const DirectSums& sums_;
-  const Chunks chunks_;
-  const GatherAxis& last_;
-  const int64_t columns_;
-  const DirectMemory memory_;
   const LineSlots& slots_;
-  const int64_t terms_;
-  const int64_t blocks_;
-  const int64_t o_first_, o_count_;  // of all groups
   const bool fours_;
-  const int64_t tap_floats_;       // of w and of sums, in a plane
   const int64_t position_floats_;  // of g, in a plane
-  const int64_t g_plane_, v_plane_, w_plane_;
+  const int64_t g_plane_, v_plane_;
   const int64_t reach_;                  // of the taps of a line, before its first position
   const int64_t tap_step_, pixel_step_;  // floats of a line in memory
   float* const zero_line_;
   int64_t* const tags_;
-  float* const first_block_;
-  bool finite_ = true;
   Range taps_;
   int32_t found_[DirectTiling::kMostLines];
 };
 
 template <class T, class U>
 HWY_NOINLINE void RunDirectTask(const DirectWork& work, const DirectTask& task, float* memory) {
-  DirectLines<T, U> lines(work, task, memory);
+  CopiedLines<T, U> lines(work, task, memory);
   if (!work.c->sum_pixels) return lines.SumTaps();
   task.adds_slabs ? lines.AddSlabs() : lines.SumPixels();
 }

@@ -143,7 +143,8 @@ DirectMemory MemoryOf(const Contraction& c, const DirectTiling& t) {
   m.slots = SlotsOf(c, t, columns);
   m.tag_floats = CeilDiv(m.slots.count(), 8) * 16;
   const int64_t terms = c.taps() * c.channels;
-  m.block_floats = m.slots.floats() + (columns + (c.sum_pixels ? 2 : 1) * (terms + 1)) * t.lanes;
+  m.weights_at = m.slots.floats() + columns * t.lanes;
+  m.block_floats = m.weights_at + (c.sum_pixels ? 2 : 1) * (terms + 1) * t.lanes;
   return m;
 }
 

@@ -82,10 +82,10 @@ struct DirectMemory {
   LineSlots slots;
   int64_t tag_floats = 0;
   int64_t block_floats = 0;
+  int64_t weights_at = 0;  // in a block
 
-  int64_t floats(int64_t blocks) const {
-    return slots.line_floats + tag_floats + blocks * block_floats;
-  }
+  int64_t shared_floats() const { return slots.line_floats + tag_floats; }
+  int64_t floats(int64_t blocks) const { return shared_floats() + blocks * block_floats; }
 };
 
 struct DirectWork {
