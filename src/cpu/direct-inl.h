@@ -10,6 +10,7 @@
 #include <algorithm>
 
 #include "cpu/direct.h"
+#include "cpu/direct_in_place-inl.h"
 #include "cpu/direct_lines-inl.h"
 #include "cpu/direct_sums.h"
 #include "cpu/direct_task-inl.h"
@@ -341,9 +342,12 @@ class CopiedLines : public DirectTaskOf<T, U, CopiedLines<T, U>> {
 
 template <class T, class U>
 HWY_NOINLINE void RunDirectTask(const DirectWork& work, const DirectTask& task, float* memory) {
-  CopiedLines<T, U> lines(work, task, memory);
-  if (!work.c->sum_pixels) return lines.SumTaps();
-  task.adds_slabs ? lines.AddSlabs() : lines.SumPixels();
+  const auto run = [&](auto lines) {
+    if (!work.c->sum_pixels) return lines.SumTaps();
+    task.adds_slabs ? lines.AddSlabs() : lines.SumPixels();
+  };
+  work.t->in_place ? run(LinesInPlace<T, U>(work, task, memory))
+                   : run(CopiedLines<T, U>(work, task, memory));
 }
 
 template <class T, class U>

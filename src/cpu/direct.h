@@ -37,8 +37,11 @@ inline bool HasFours(const Contraction& c, int vector_lanes) {
 struct DirectTiling {
   static constexpr int64_t kStackFloats = 20 << 10;
   static constexpr int64_t kMostLines = Chunks::kLongest;  // of taps
+  static constexpr int64_t kMostTapsInPlace = 27;
+  static constexpr int64_t kMostColumnsInPlace = 64;
 
   int vector_lanes = 4;
+  bool in_place = false;    // nothing is copied: see direct_in_place.h
   int64_t lanes = 16;       // of a block of o
   int64_t used = 16;        // of them: whole groups
   int64_t blocks = 1;       // of all groups
@@ -81,10 +84,11 @@ struct LineSlots {
 struct DirectMemory {
   LineSlots slots;
   int64_t tag_floats = 0;
+  int64_t zero_floats = 0;  // in place: as many as channels, twice
   int64_t block_floats = 0;
   int64_t weights_at = 0;  // in a block
 
-  int64_t shared_floats() const { return slots.line_floats + tag_floats; }
+  int64_t shared_floats() const { return slots.line_floats + tag_floats + zero_floats; }
   int64_t floats(int64_t blocks) const { return shared_floats() + blocks * block_floats; }
 };
 

@@ -1,0 +1,204 @@
+// Lines of the direct kernel that are read and written where they are. Step 6 of the story: tables
+// of positions.
+#if defined(CONVGRAD_CPU_DIRECT_IN_PLACE_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef CONVGRAD_CPU_DIRECT_IN_PLACE_INL_H_
+#undef CONVGRAD_CPU_DIRECT_IN_PLACE_INL_H_
+#else
+#define CONVGRAD_CPU_DIRECT_IN_PLACE_INL_H_
+#endif
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "cpu/direct.h"
+#include "cpu/direct_in_place.h"
+#include "cpu/direct_task-inl.h"
+#include "hwy/highway.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace convgrad {
+namespace HWY_NAMESPACE {
+
+template <class T, class U>
+class LinesInPlace : public DirectTaskOf<T, U, LinesInPlace<T, U>> {
+  using Base = DirectTaskOf<T, U, LinesInPlace>;
+  friend Base;
+  using Base::Bias, Base::Chain, Base::Weights;
+  using Base::blocks_, Base::c_, Base::finite_, Base::last_, Base::memory_, Base::o_count_,
+      Base::t_, Base::terms_, Base::w_plane_, Base::work_;
+
+ public:
+  LinesInPlace(const DirectWork& work, const DirectTask& task, float* memory)
+      : Base(work, task, memory),
+        sums_(PickedSumsInPlace(kType)),
+        slides_(last_.taps > 1 && std::abs(last_.tap_step) == last_.pixel_step),
+        zeros_(memory),
+        nowhere_(memory + memory_.zero_floats / 2) {
+    std::fill(zeros_, zeros_ + memory_.zero_floats, 0.0f);
+  }
+
+ private:
+  static constexpr DataType kType = sizeof(T) == sizeof(float)   ? DataType::kF32
+                                    : std::is_base_of_v<BF16, T> ? DataType::kBF16
+                                                                 : DataType::kF16;
+
+  // Lines of taps; those outside, which have no effect if the other factors are finite, only if
+  // they are not. visit(number of the line, its first position or null)
+  template <class Visit>
+  void ForEachLine(int64_t image, int64_t line, bool finite, const Visit& visit) const {
+    const GatherAxis &axis0 = c_.axes[0], &axis1 = c_.axes[1];
+    const int64_t depth = line / axis1.pixels, height = line % axis1.pixels;
+    for (int64_t d = 0, i = 0; d < axis0.taps; ++d) {
+      const int64_t at0 = axis0.first + depth * axis0.pixel_step + d * axis0.tap_step;
+      for (int64_t h = 0; h < axis1.taps; ++h, ++i) {
+        const int64_t at1 = axis1.first + height * axis1.pixel_step + h * axis1.tap_step;
+        const bool inside = at0 >= 0 && at0 < axis0.limit && at1 >= 0 && at1 < axis1.limit;
+        if (inside) {
+          visit(i, this->LineOfG(image, at0, at1));
+        } else if (!finite) {
+          visit(i, static_cast<const T*>(nullptr));
+        }
+      }
+    }
+  }
+
+  // `count` positions from `first` on.
+  void SetPlaces(const T* line, int64_t first, int64_t step, int64_t count, const void** at) const {
+    if (line == nullptr) return std::fill(at, at + count, zeros_);
+    for (int64_t i = 0; i < count; ++i, first += step) {
+      at[i] = first >= 0 && first < last_.limit
+                  ? static_cast<const void*>(line + first * c_.g.at[2])
+                  : zeros_;
+    }
+  }
+
+  // Those of `taps` taps at `pixels` pixels: as the sums want them. Says how many.
+  int64_t SetPlacesOfTaps(const T* line, int64_t first, int64_t pixels, int64_t taps,
+                          const void** at) const {
+    if (slides_) {
+      SetPlaces(line, first, last_.tap_step, pixels + taps - 1, at);
+      return pixels + taps - 1;
+    }
+    for (int64_t t = 0; t < taps; ++t, at += pixels) {
+      SetPlaces(line, first + t * last_.tap_step, last_.pixel_step, pixels, at);
+    }
+    return taps * pixels;
+  }
+
+  void Forget() {}
+
+  void SumTapsOfLine(int64_t image, int64_t line, const Range& columns) const {
+    const int64_t tile = sums_.tile_pixels;
+    for (int64_t at = columns.begin; at < columns.end; at += tile) {
+      const int64_t rest = columns.end - at;
+      if (rest <= tile / 2) return SumTapsOfTile(image, line, {at, columns.end}, tile / 2);
+      SumTapsOfTile(image, line, {at, std::min(at + tile, columns.end)}, tile);
+    }
+  }
+
+  // Of `pixels` pixels, of which some exist.
+  void SumTapsOfTile(int64_t image, int64_t line, const Range& columns, int64_t pixels) const {
+    const void* places[DirectTiling::kMostTapsInPlace * SumsInPlace::kMostPixels];
+    LineInPlace lines[DirectTiling::kMostTapsInPlace];
+    const void** at = places;
+    // Where taps go back, so do pixels.
+    const bool back = slides_ && last_.tap_step < 0;
+    const int64_t first =
+        last_.first + (columns.begin + (back ? pixels - 1 : 0)) * last_.pixel_step;
+    int64_t count = 0;
+    ForEachLine(image, line, finite_, [&](int64_t i, const T* from) {
+      lines[count++] = {at, i * last_.taps};
+      at += SetPlacesOfTaps(from, first, pixels, last_.taps, at);
+    });
+    void* out[SumsInPlace::kMostPixels];
+    U* const v = static_cast<U*>(work_.out) + this->PixelOfV(image, line, columns.begin);
+    for (int64_t p = 0; p < pixels; ++p) {
+      out[back ? pixels - 1 - p : p] =
+          p < columns.size() ? static_cast<void*>(v + p * c_.v.at[2]) : nowhere_;
+    }
+    const int64_t pieces = std::max<int64_t>(1, CeilDiv(last_.taps, sums_.tap_piece));
+    const int64_t taps = CeilDiv(last_.taps, pieces), shorter = pieces * taps - last_.taps;
+    sums_.sum_taps({.lines = lines,
+                    .count = count,
+                    .taps = static_cast<int>(taps),
+                    .long_pieces = pieces - shorter,
+                    .short_pieces = shorter,
+                    .slides = slides_,
+                    .channels = o_count_,
+                    .w = {Weights(0), memory_.block_floats, w_plane_},
+                    .bias = terms_,
+                    .out = out,
+                    .beta = work_.beta,
+                    .ahead = count > 1 ? pixels * last_.pixel_step * c_.g.at[2] : 0},
+                   static_cast<int>(pixels));
+  }
+
+  void SumPixelsOfLine(int64_t image, int64_t line, int64_t column, int64_t pixels) const {
+    const T* const v = static_cast<const T*>(work_.other) + this->PixelOfV(image, line, column);
+    if (work_.bias_out != nullptr) AddToBias(v, pixels);
+    const void* places[DirectTiling::kMostTapsInPlace * DirectTiling::kMostColumnsInPlace];
+    const int64_t pieces = std::max<int64_t>(1, CeilDiv(last_.taps, sums_.pixel_piece));
+    const int64_t first = last_.first + column * last_.pixel_step;
+    ForEachLine(image, line, IsFinite(line, v, pixels), [&](int64_t i, const T* from) {
+      for (int64_t piece = 0, tap = 0; piece < pieces; ++piece) {
+        const int64_t taps = (last_.taps - tap) / (pieces - piece);
+        SetPlacesOfTaps(from, first + tap * last_.tap_step, pixels, taps, places);
+        sums_.sum_pixels(
+            {.at = places,
+             .v = v,
+             .v_step = c_.v.at[2],
+             .pixels = pixels,
+             .taps = static_cast<int>(taps),
+             .slides = slides_,
+             .channels = o_count_,
+             .sums = {Chain(0) + (i * last_.taps + tap) * kLanes, memory_.block_floats, w_plane_}});
+        tap += taps;
+      }
+    });
+  }
+
+  // Or need not be: no line of taps is outside.
+  bool IsFinite(int64_t line, const T* v, int64_t pixels) const {
+    bool inside = true;
+    for (int a = 0; a < 2; ++a) {
+      const GatherAxis& axis = c_.axes[a];
+      const int64_t at =
+          axis.first +
+          (a == 0 ? line / c_.axes[1].pixels : line % c_.axes[1].pixels) * axis.pixel_step;
+      inside = inside && at >= 0 && at + (axis.taps - 1) * axis.tap_step < axis.limit;
+    }
+    if (inside) return true;
+    const D d;
+    V zero = hn::Zero(d);
+    for (int64_t p = 0; p < pixels; ++p, v += c_.v.at[2]) {
+      for (int64_t c = 0; c < o_count_; c += kLanes) {
+        zero = FusedMulAdd(LoadBytes(d, v + c), hn::Zero(d), zero);
+      }
+    }
+    return hn::AllTrue(d, hn::Eq(zero, hn::Zero(d)));
+  }
+
+  // A chain of multiply-adds with one.
+  void AddToBias(const T* v, int64_t pixels) const {
+    const D d;
+    for (int64_t c = 0; c < o_count_; c += kLanes) {
+      float* const to = Bias(c / kBlockLanes) + c % kBlockLanes / kLanes * w_plane_;
+      V sum = hn::LoadU(d, to);
+      for (int64_t p = 0; p < pixels; ++p) {
+        sum = hn::Add(sum, LoadBytes(d, v + p * c_.v.at[2] + c));
+      }
+      hn::StoreU(sum, d, to);
+    }
+  }
+
+  const SumsInPlace& sums_;
+  const bool slides_;
+  float* const zeros_;  // of all channels, and as many that nobody reads
+  float* const nowhere_;
+};
+
+}  // namespace HWY_NAMESPACE
+}  // namespace convgrad
+HWY_AFTER_NAMESPACE();
+
+#endif  // per-target include guard
