@@ -46,6 +46,7 @@ class LinesInPlace : public DirectTaskOf<T, U, LinesInPlace<T, U>> {
   // they are not. visit(number of the line, its first position or null)
   template <class Visit>
   void ForEachLine(int64_t image, int64_t line, bool finite, const Visit& visit) const {
+    if (last_.taps == 0) return;
     const GatherAxis &axis0 = c_.axes[0], &axis1 = c_.axes[1];
     const int64_t depth = line / axis1.pixels, height = line % axis1.pixels;
     for (int64_t d = 0, i = 0; d < axis0.taps; ++d) {
@@ -117,7 +118,8 @@ class LinesInPlace : public DirectTaskOf<T, U, LinesInPlace<T, U>> {
           p < columns.size() ? static_cast<void*>(v + p * c_.v.at[2]) : nowhere_;
     }
     const int64_t pieces = std::max<int64_t>(1, CeilDiv(last_.taps, sums_.tap_piece));
-    const int64_t taps = CeilDiv(last_.taps, pieces), shorter = pieces * taps - last_.taps;
+    const int64_t taps = std::max<int64_t>(1, CeilDiv(last_.taps, pieces));
+    const int64_t shorter = pieces * taps - last_.taps;
     sums_.sum_taps({.lines = lines,
                     .count = count,
                     .taps = static_cast<int>(taps),
