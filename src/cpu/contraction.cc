@@ -69,6 +69,12 @@ void SetPhaseColumns(const Axis& axis, int a, Contraction& c) {
   c.w.first += base * c.columns.w_step[a];
 }
 
+// Of long lines, that is little: of one or two vectors in ten.
+int64_t WholeVectors(int64_t pixels) {
+  const int64_t unit = pixels >= 128 ? 16 : pixels >= 32 ? 4 : 1;
+  return CeilDiv(pixels, unit) * unit;
+}
+
 // Worth it where a phase alone has too few columns to pay for packing, and where few taps of the
 // phases are missing: a missing one costs what another does.
 bool HasPhaseColumns(const Problem& p) {
@@ -247,6 +253,9 @@ Contraction MakeContraction(const Problem& p, int64_t group, int64_t phase, bool
   }
   if (columns) {
     for (int a = 0; a < kAxes; ++a) c.columns.taps[a] = p.axes[a].taps;
+    GatherAxis& last = c.axes[kAxes - 1];
+    c.columns.beyond = WholeVectors(last.pixels) - last.pixels;
+    last.pixels += c.columns.beyond;
     c.columns.channels = c.o;
     c.o *= c.columns.phases[0] * c.columns.phases[1] * c.columns.phases[2];
   } else {

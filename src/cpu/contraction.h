@@ -48,6 +48,8 @@ struct PhaseColumns {
   std::array<int64_t, kAxes> base{}, stride{1, 1, 1}, taps{};
   std::array<int64_t, kAxes> v_step{}, w_step{};  // from phase to phase
   std::array<int64_t, kAxes> last{1, 1, 1};       // phases that the last pixel has
+  // Pixels of the last axis that do not exist: with them, lines are whole vectors (lines.h).
+  int64_t beyond = 0;
 };
 
 struct Contraction {

@@ -28,7 +28,8 @@ struct Edge {
   int64_t offsets[kSize];
   float bias[kSize];  // only on the side of o
   // Of phases as columns: the axes along which a pixel is the last one, and those along which the
-  // last pixel has no such phase. What both have in common is not there.
+  // last pixel has no such phase; and whether a pixel is beyond the last, which has none. What both
+  // have in common is not there.
   uint8_t ends[kSize];
 };
 
@@ -58,10 +59,11 @@ void FillRowEdge(const Contraction& c, Range rows, Edge& edge) {
                           pixel.at[1] * c.v.at[1] + pixel.at[2] * c.v.at[2];
     const bool last0 = pixel.at[0] + 1 == c.axes[0].pixels;
     const bool last1 = pixel.at[1] + 1 == c.axes[1].pixels;
+    const int64_t pixels = c.axes[2].pixels - c.columns.beyond;
     for (int64_t i = 0; i < count; ++i) {
-      const bool last2 = pixel.at[2] + i + 1 == c.axes[2].pixels;
+      const bool last2 = pixel.at[2] + i + 1 == pixels, beyond = pixel.at[2] + i >= pixels;
       offsets[done + i] = first + i * c.v.at[2];
-      edge.ends[done + i] = static_cast<uint8_t>(last0 | last1 << 1 | last2 << 2);
+      edge.ends[done + i] = static_cast<uint8_t>(last0 | last1 << 1 | last2 << 2 | beyond << 3);
     }
   });
 }
@@ -80,6 +82,7 @@ void FillOEdge(const Contraction& c, Range o, const T* bias, int64_t bias_stride
         edge.ends[i] |= static_cast<uint8_t>((phase.at[a] >= columns.last[a]) << a);
       }
       channel %= columns.channels;
+      edge.ends[i] |= 1 << 3;
     }
     edge.offsets[i] = offset + channel * stride;
     edge.bias[i] = bias == nullptr ? 0.0f : Widen(LoadAt<T>(bias, channel * bias_stride));
@@ -145,6 +148,7 @@ void StorePhases(const TileEdges& at, const float* tile, int64_t width, T* out) 
     for (int64_t j = 0; j < at.columns; ++j) {
       if (!at.exists(r, j)) continue;
       float value = tile[r * width + j];
+      if (at.row_bias != nullptr) value += at.row_bias[r];
       if (at.column_bias != nullptr) value += at.column_bias[j];
       StoreAt(out, at.offset(r, j), NarrowSum(value, T()));
     }
