@@ -55,7 +55,8 @@ class Block {
     for (int64_t p = 0, j = 0; p < panels_; ++p, j += t_.nr) {
       const int64_t columns = std::min<int64_t>(t_.nr, n.size() - j);
       column_steps_[p] = StepOf(n_edge_.offsets + j, columns);
-      straight_[p] = columns == t_.nr && column_steps_[p] == 1;
+      straight_[p] = columns == t_.nr && column_steps_[p] == 1 &&
+                     !(HasPixelsBeyond(!t_.o_is_n) && AnyBeyond(n_edge_.ends + j, columns));
       if (lines_.shared && !t_.o_is_n) turns_[p] = lines_.RestOfLine(n.begin + j);
     }
     for (int r = 0; r < t_.mr; ++r) c_rows_[r] = int64_t{r} * t_.nr;
@@ -408,8 +409,11 @@ class Block {
   // Whole tiles, of a type that the tile writes, whose rows are contiguous in the result.
   bool StraightRows(int64_t rows) const {
     return (sizeof(U) == sizeof(float) || kElements) && rows == t_.mr &&
-           operands_.bias == nullptr && c_.columns.channels == 0;
+           operands_.bias == nullptr && c_.columns.channels == 0 &&
+           !(HasPixelsBeyond(t_.o_is_n) && AnyBeyond(m_edge_.ends, rows));
   }
+
+  bool HasPixelsBeyond(bool side_of_pixels) const { return c_.beyond > 0 && side_of_pixels; }
 
   // Of panel p of the columns.
   TileEdges EdgesAt(int64_t rows, int64_t p) const {
@@ -424,7 +428,7 @@ class Block {
             .column_bias = bias && t_.o_is_n ? n_edge_.bias + j : nullptr,
             .column_step = column_steps_[p],
             .row_ends = m_edge_.ends,
-            .column_ends = c_.columns.channels > 0 ? n_edge_.ends + j : nullptr};
+            .column_ends = c_.columns.channels > 0 || c_.beyond > 0 ? n_edge_.ends + j : nullptr};
   }
 
   const Contraction& c_;

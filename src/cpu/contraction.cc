@@ -69,10 +69,14 @@ void SetPhaseColumns(const Axis& axis, int a, Contraction& c) {
   c.w.first += base * c.columns.w_step[a];
 }
 
-// Of long lines, that is little: of one or two vectors in ten.
-int64_t WholeVectors(int64_t pixels) {
-  const int64_t unit = pixels >= 128 ? 16 : pixels >= 32 ? 4 : 1;
-  return CeilDiv(pixels, unit) * unit;
+// Lines that their taps share are packed once, if they are whole vectors. Filling up long ones
+// costs a little of every product, so it is for few products of what is packed.
+void FillUpLines(Contraction& c) {
+  GatherAxis& last = c.axes[kAxes - 1];
+  if (c.sum_pixels || c.zipped || c.o > 32 || last.taps < 3) return;
+  const int64_t unit = last.pixels >= 128 ? 16 : last.pixels >= 32 ? 4 : 1;
+  c.beyond = CeilDiv(last.pixels, unit) * unit - last.pixels;
+  last.pixels += c.beyond;
 }
 
 // Worth it where a phase alone has too few columns to pay for packing, and where few taps of the
@@ -253,9 +257,6 @@ Contraction MakeContraction(const Problem& p, int64_t group, int64_t phase, bool
   }
   if (columns) {
     for (int a = 0; a < kAxes; ++a) c.columns.taps[a] = p.axes[a].taps;
-    GatherAxis& last = c.axes[kAxes - 1];
-    c.columns.beyond = WholeVectors(last.pixels) - last.pixels;
-    last.pixels += c.columns.beyond;
     c.columns.channels = c.o;
     c.o *= c.columns.phases[0] * c.columns.phases[1] * c.columns.phases[2];
   } else {
@@ -264,6 +265,7 @@ Contraction MakeContraction(const Problem& p, int64_t group, int64_t phase, bool
     c.line = c.axes[kAxes - 1].pixels;
     MergePlainAxes(c);
   }
+  FillUpLines(c);
   ChooseSkippedAxis(c);
   // Where taps are next to each other in memory, so should be the rows of a block: 48 is a multiple
   // of every tile's rows.
@@ -329,6 +331,7 @@ Contraction MakeLargestContraction(const Problem& p) {
     c.axes[a].taps = CeilDiv(axis.taps, axis.stride / std::gcd(axis.stride, axis.dilation));
     c.share *= static_cast<double>(axis.taps) / static_cast<double>(c.axes[a].taps * Phases(axis));
   }
+  if (c.beyond == 0) FillUpLines(c);
   if (c.zipped) c.share *= 2;
   return c;
 }

@@ -48,8 +48,6 @@ struct PhaseColumns {
   std::array<int64_t, kAxes> base{}, stride{1, 1, 1}, taps{};
   std::array<int64_t, kAxes> v_step{}, w_step{};  // from phase to phase
   std::array<int64_t, kAxes> last{1, 1, 1};       // phases that the last pixel has
-  // Pixels of the last axis that do not exist: with them, lines are whole vectors (lines.h).
-  int64_t beyond = 0;
 };
 
 struct Contraction {
@@ -72,6 +70,10 @@ struct Contraction {
   // Terms that are summed at once, as one element of a panel: see element.h. The order of a sum
   // depends on it.
   int64_t terms_each = 1;
+
+  // Pixels of the last axis that do not exist: with them, lines are whole vectors (lines.h). They
+  // are computed and not stored.
+  int64_t beyond = 0;
 
   // Pixels of a line. Where axes are merged, which depends on strides, the last one has several.
   int64_t line = 1;

@@ -28,10 +28,16 @@ struct Edge {
   int64_t offsets[kSize];
   float bias[kSize];  // only on the side of o
   // Of phases as columns: the axes along which a pixel is the last one, and those along which the
-  // last pixel has no such phase; and whether a pixel is beyond the last, which has none. What both
-  // have in common is not there.
+  // last pixel has no such phase. And whether a pixel is beyond the last, which has no o at all.
+  // What both sides have in common is not there.
   uint8_t ends[kSize];
 };
+
+constexpr uint8_t kBeyond = 1 << kAxes;
+
+inline bool AnyBeyond(const uint8_t* ends, int64_t count) {
+  return std::any_of(ends, ends + count, [](uint8_t end) { return (end & kBeyond) != 0; });
+}
 
 // The distance of neighbours; 0 where there is not one for all.
 inline int64_t StepOf(const int64_t* offsets, int64_t count) {
@@ -59,11 +65,12 @@ void FillRowEdge(const Contraction& c, Range rows, Edge& edge) {
                           pixel.at[1] * c.v.at[1] + pixel.at[2] * c.v.at[2];
     const bool last0 = pixel.at[0] + 1 == c.axes[0].pixels;
     const bool last1 = pixel.at[1] + 1 == c.axes[1].pixels;
-    const int64_t pixels = c.axes[2].pixels - c.columns.beyond;
+    const int64_t pixels = c.axes[2].pixels - c.beyond;
     for (int64_t i = 0; i < count; ++i) {
       const bool last2 = pixel.at[2] + i + 1 == pixels, beyond = pixel.at[2] + i >= pixels;
       offsets[done + i] = first + i * c.v.at[2];
-      edge.ends[done + i] = static_cast<uint8_t>(last0 | last1 << 1 | last2 << 2 | beyond << 3);
+      edge.ends[done + i] =
+          static_cast<uint8_t>(last0 | last1 << 1 | last2 << 2 | (beyond ? kBeyond : 0));
     }
   });
 }
@@ -74,7 +81,7 @@ void FillOEdge(const Contraction& c, Range o, const T* bias, int64_t bias_stride
   const PhaseColumns& columns = c.columns;
   for (int64_t i = 0; i < o.size(); ++i) {
     int64_t channel = o.begin + i, offset = 0;
-    edge.ends[i] = 0;
+    edge.ends[i] = kBeyond;
     if (columns.channels > 0) {
       const Walk3 phase(channel / columns.channels, columns.phases[1], columns.phases[2]);
       for (int a = 0; a < kAxes; ++a) {
@@ -82,7 +89,6 @@ void FillOEdge(const Contraction& c, Range o, const T* bias, int64_t bias_stride
         edge.ends[i] |= static_cast<uint8_t>((phase.at[a] >= columns.last[a]) << a);
       }
       channel %= columns.channels;
-      edge.ends[i] |= 1 << 3;
     }
     edge.offsets[i] = offset + channel * stride;
     edge.bias[i] = bias == nullptr ? 0.0f : Widen(LoadAt<T>(bias, channel * bias_stride));
@@ -100,6 +106,14 @@ struct TileEdges {
   int64_t column_step;  // from StepOf
   const uint8_t* row_ends;
   const uint8_t* column_ends;  // null: everything exists
+
+  bool all_exist() const {
+    if (column_ends == nullptr) return true;
+    uint8_t row = 0, column = 0;
+    for (int64_t r = 0; r < rows; ++r) row |= row_ends[r];
+    for (int64_t j = 0; j < columns; ++j) column |= column_ends[j];
+    return (row & column) == 0;
+  }
 
   bool exists(int64_t r, int64_t j) const {
     return column_ends == nullptr || (row_ends[r] & column_ends[j]) == 0;
@@ -141,9 +155,9 @@ void StoreTileByColumns(const TileEdges& at, const float* tile, int64_t width, T
   }
 }
 
-// Phases as columns: one element at a time.
+// Phases as columns, or pixels that are not there: one element at a time.
 template <class T>
-void StorePhases(const TileEdges& at, const float* tile, int64_t width, T* out) {
+void StoreThoseThatExist(const TileEdges& at, const float* tile, int64_t width, T* out) {
   for (int64_t r = 0; r < at.rows; ++r) {
     for (int64_t j = 0; j < at.columns; ++j) {
       if (!at.exists(r, j)) continue;
@@ -277,7 +291,7 @@ void StoreZipped(const ZippedRows& rows, const float* even, const float* odd, in
 
 template <class T>
 void StoreTile(const TileEdges& at, const float* tile, int64_t width, T* out) {
-  if (at.column_ends != nullptr) return StorePhases(at, tile, width, out);
+  if (!at.all_exist()) return StoreThoseThatExist(at, tile, width, out);
   if (at.column_step != 1 && at.rows > 1 && at.columns > 1 &&
       std::abs(at.row_offsets[1] - at.row_offsets[0]) <
           std::abs(at.column_offsets[1] - at.column_offsets[0])) {
