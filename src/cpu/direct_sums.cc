@@ -10,6 +10,7 @@
 #include "hwy/highway.h"
 // clang-format on
 
+#include <algorithm>
 #include <utility>
 
 HWY_BEFORE_NAMESPACE();
@@ -23,6 +24,16 @@ constexpr int kMostSums = kRegisters == 32 ? 18 : 8;
 constexpr int kTilePixels = kRegisters == 32 ? 16 : 8;
 constexpr int kLag = kRegisters == 32 ? 8 : 3;
 constexpr int kMostTerms = kRegisters == 32 ? 8 : 4;
+
+// A value that the compiler cannot take apart: it would compute a base and an index for every load,
+// and no two would be one instruction.
+template <class T>
+HWY_INLINE T* Whole(T* pointer) {
+#if defined(__GNUC__)
+  asm("" : "+r"(pointer));
+#endif
+  return pointer;
+}
 
 // sum[i] += x(i) * first(i), then sum[i] += x(i + 1) * second(i). Sums are in rows of kRow; x(i +
 // 1) of the last of a row is beyond(row). Loads come in twos, which are one instruction where they
@@ -288,23 +299,42 @@ HWY_INLINE int64_t OffsetOf(int64_t channel, int64_t g_plane) {
 template <bool kOfBlocks>
 constexpr bool kLoadsFours = kOfBlocks || CONVGRAD_MULTIPLIES_BY_LANES;
 
-// kPlanes of one group.
+// Of the four channels that follow.
+HWY_INLINE const float* NextFour(const float* g, int64_t& channel, int64_t g_plane) {
+  channel += 4;
+  return channel % kLanes == 0 ? g + g_plane - std::max(kLanes - 4, 0) : g + 4;
+}
+
+// Channels i and i + 1 of four, kPlanes of one group.
 template <int i, bool kOfBlocks, int kPixels, int kPlanes>
-HWY_INLINE void AddChannel(const float* g, int64_t pixel, const V (&x)[kPixels], const float* w,
-                           int64_t w_plane, V (&sum)[kPlanes][kPixels]) {
-  V factor[kPlanes];
+HWY_INLINE void AddChannels(const float* g, int64_t pixel, const V (&x)[kPixels], const float* w,
+                            int64_t w_plane, V (&sum)[kPlanes][kPixels]) {
+  V factor[kPlanes][2];
 #pragma GCC unroll 2
-  for (int k = 0; k < kPlanes; ++k) factor[k] = hn::LoadU(D(), w + k * w_plane + i * kLanes);
+  for (int k = 0; k < kPlanes; ++k) {
+    factor[k][0] = hn::LoadU(D(), w + k * w_plane + i * kLanes);
+    factor[k][1] = hn::LoadU(D(), w + k * w_plane + (i + 1) * kLanes);
+  }
 #pragma GCC unroll 2
   for (int k = 0; k < kPlanes; ++k) {
 #pragma GCC unroll 16
     for (int p = 0; p < kPixels; ++p) {
-      sum[k][p] = FusedMulAdd(Channel<i, kOfBlocks>(g + p * pixel, x[p]), factor[k], sum[k][p]);
+      const V first = Channel<i, kOfBlocks>(g + p * pixel, x[p]);
+      sum[k][p] = FusedMulAdd(first, factor[k][0], sum[k][p]);
+    }
+  }
+#pragma GCC unroll 2
+  for (int k = 0; k < kPlanes; ++k) {
+#pragma GCC unroll 16
+    for (int p = 0; p < kPixels; ++p) {
+      const V second = Channel<i + 1, kOfBlocks>(g + p * pixel, x[p]);
+      sum[k][p] = FusedMulAdd(second, factor[k][1], sum[k][p]);
     }
   }
 }
 
-template <int kPixels, int kPlanes, bool kOfBlocks>
+// kNear: pixels are positions that are next to each other.
+template <int kPixels, int kPlanes, bool kOfBlocks, bool kNear>
 HWY_INLINE void SumGroupTapsOfPlanes(const TermRuns& all, const GroupShape& shape, int64_t plane,
                                      bool add, float* c) {
   const D d;
@@ -315,27 +345,29 @@ HWY_INLINE void SumGroupTapsOfPlanes(const TermRuns& all, const GroupShape& shap
     for (int p = 0; p < kPixels; ++p) sum[k][p] = hn::Zero(d);
   }
   const int64_t first = FirstChannel(shape, plane) + shape.first;
+  const int64_t offset = OffsetOf(first, all.g_plane), pixel = kNear ? kLanes : all.pixel;
   for (const TermRun* run = all.runs; run < all.runs + all.count; ++run) {
-    for (int64_t four = 0; four < shape.channels; four += 4) {
-      const float* const g = run->g + OffsetOf(first + four, all.g_plane);
-      const float* const w = run->w + plane * all.w_plane + four * kLanes;
+    const float* g = Whole(run->g + offset);
+    const float* w = Whole(run->w + plane * all.w_plane);
+    for (int64_t four = 0, channel = first; four < shape.channels; four += 4) {
       V x[kPixels];
 #pragma GCC unroll 16
       for (int p = 0; p < kPixels; ++p) {
-        x[p] = kLoadsFours<kOfBlocks> ? hn::LoadU(d, g + p * all.pixel) : hn::Zero(d);
+        x[p] = kLoadsFours<kOfBlocks> ? hn::LoadU(d, g + p * pixel) : hn::Zero(d);
       }
-      AddChannel<0, kOfBlocks>(g, all.pixel, x, w, all.w_plane, sum);
-      AddChannel<1, kOfBlocks>(g, all.pixel, x, w, all.w_plane, sum);
-      AddChannel<2, kOfBlocks>(g, all.pixel, x, w, all.w_plane, sum);
-      AddChannel<3, kOfBlocks>(g, all.pixel, x, w, all.w_plane, sum);
+      AddChannels<0, kOfBlocks>(g, pixel, x, w, all.w_plane, sum);
+      AddChannels<2, kOfBlocks>(g, pixel, x, w, all.w_plane, sum);
+      g = NextFour(g, channel, all.g_plane);
+      w = Whole(w + 4 * kLanes);
     }
   }
 #pragma GCC unroll 2
   for (int k = 0; k < kPlanes; ++k) {
+    float* const to = Whole(c + (plane + k) * all.c_plane);
 #pragma GCC unroll 16
     for (int p = 0; p < kPixels; ++p) {
-      float* const to = c + (plane + k) * all.c_plane + p * kLanes;
-      hn::StoreU(add ? hn::Add(hn::LoadU(d, to), sum[k][p]) : sum[k][p], d, to);
+      float* const at = to + p * kLanes;
+      hn::StoreU(add ? hn::Add(hn::LoadU(d, at), sum[k][p]) : sum[k][p], d, at);
     }
   }
 }
@@ -345,9 +377,15 @@ template <int kPixels, int kPlanes>
 HWY_NOINLINE void SumGroupTapsTile(const TermRuns& all, const GroupShape& shape, int64_t lanes,
                                    bool add, float* c) {
   for (int64_t i = 0; i * kLanes < lanes; i += kPlanes) {
-    kPlanes == 1 && shape.o == 4
-        ? SumGroupTapsOfPlanes<kPixels, kPlanes, kPlanes == 1>(all, shape, i, add, c)
-        : SumGroupTapsOfPlanes<kPixels, kPlanes, false>(all, shape, i, add, c);
+    if (kPlanes == 1 && shape.o == 4) {
+      all.pixel == kLanes
+          ? SumGroupTapsOfPlanes<kPixels, kPlanes, kPlanes == 1, true>(all, shape, i, add, c)
+          : SumGroupTapsOfPlanes<kPixels, kPlanes, kPlanes == 1, false>(all, shape, i, add, c);
+    } else {
+      all.pixel == kLanes
+          ? SumGroupTapsOfPlanes<kPixels, kPlanes, false, true>(all, shape, i, add, c)
+          : SumGroupTapsOfPlanes<kPixels, kPlanes, false, false>(all, shape, i, add, c);
+    }
   }
 }
 
@@ -377,6 +415,11 @@ void SumGroupTapsHere(const TermRuns& all, const GroupShape& shape, int64_t lane
   }
 }
 
+// Bytes further.
+HWY_INLINE const float* Further(const float* from, int64_t bytes) {
+  return reinterpret_cast<const float*>(reinterpret_cast<const char*>(from) + bytes);
+}
+
 // sum[line][tap][channel of four] += g[pixel + tap] * v[pixel].
 template <int kLines, int kTaps, bool kOfBlocks>
 HWY_INLINE void SumGroupPixelsOfPlane(const PixelRun& run, const GroupShape& shape, int64_t tap,
@@ -384,42 +427,48 @@ HWY_INLINE void SumGroupPixelsOfPlane(const PixelRun& run, const GroupShape& sha
   const D d;
   V sum[kLines][kTaps][4];
   const float* g[kLines];
-  const auto place = [&](int l, int t, int i) {
-    return run.sums[l] + ((tap + t) * shape.all_channels + four + i) * kLanes +
-           plane * run.sum_plane;
-  };
+  float* sums[kLines];
+  const int64_t tap_sums = shape.all_channels * kLanes;
+  const int64_t first = tap * run.term + OffsetOf(FirstChannel(shape, plane) + four, run.g_plane);
 #pragma GCC unroll 2
   for (int l = 0; l < kLines; ++l) {
-    g[l] = run.g[l] + tap * run.term + OffsetOf(FirstChannel(shape, plane) + four, run.g_plane);
+    g[l] = run.g[l] + first;
+    sums[l] = run.sums[l] + tap * tap_sums + four * kLanes + plane * run.sum_plane;
+    const float* from = sums[l];
 #pragma GCC unroll 8
-    for (int t = 0; t < kTaps; ++t) {
+    for (int t = 0; t < kTaps; ++t, from = Whole(from + tap_sums)) {
 #pragma GCC unroll 4
-      for (int i = 0; i < 4; ++i) sum[l][t][i] = hn::LoadU(d, place(l, t, i));
+      for (int i = 0; i < 4; ++i) sum[l][t][i] = hn::LoadU(d, from + i * kLanes);
     }
   }
-  const float* v0 = run.v + plane * run.v_plane;
-  int64_t at = 0;
-  for (int64_t p = 0; p < run.pixels; ++p, at += run.pixel, v0 += kLanes) {
-    const V factor = hn::LoadU(d, v0);
+  const float* v = run.v + plane * run.v_plane;
+  constexpr int64_t kFloat = sizeof(float);
+  int64_t taps[kTaps];
+#pragma GCC unroll 8
+  for (int t = 0; t < kTaps; ++t) taps[t] = t * run.term * kFloat;
+  for (int64_t p = 0; p < run.pixels; ++p, v += kLanes) {
+    const V factor = hn::LoadU(d, v);
 #pragma GCC unroll 2
     for (int l = 0; l < kLines; ++l) {
 #pragma GCC unroll 8
       for (int t = 0; t < kTaps; ++t) {
-        const float* const from = g[l] + at + t * run.term;
+        const float* const from = Further(g[l], taps[t]);
         const V x = kLoadsFours<kOfBlocks> ? hn::LoadU(d, from) : hn::Zero(d);
         sum[l][t][0] = FusedMulAdd(Channel<0, kOfBlocks>(from, x), factor, sum[l][t][0]);
         sum[l][t][1] = FusedMulAdd(Channel<1, kOfBlocks>(from, x), factor, sum[l][t][1]);
         sum[l][t][2] = FusedMulAdd(Channel<2, kOfBlocks>(from, x), factor, sum[l][t][2]);
         sum[l][t][3] = FusedMulAdd(Channel<3, kOfBlocks>(from, x), factor, sum[l][t][3]);
       }
+      g[l] = Whole(g[l] + run.pixel);
     }
   }
 #pragma GCC unroll 2
   for (int l = 0; l < kLines; ++l) {
+    float* to = sums[l];
 #pragma GCC unroll 8
-    for (int t = 0; t < kTaps; ++t) {
+    for (int t = 0; t < kTaps; ++t, to = Whole(to + tap_sums)) {
 #pragma GCC unroll 4
-      for (int i = 0; i < 4; ++i) hn::StoreU(sum[l][t][i], d, place(l, t, i));
+      for (int i = 0; i < 4; ++i) hn::StoreU(sum[l][t][i], d, to + i * kLanes);
     }
   }
 }
