@@ -299,41 +299,72 @@ HWY_INLINE int64_t OffsetOf(int64_t channel, int64_t g_plane) {
 template <bool kOfBlocks>
 constexpr bool kLoadsFours = kOfBlocks || CONVGRAD_MULTIPLIES_BY_LANES;
 
-// Of the four channels that follow.
-HWY_INLINE const float* NextFour(const float* g, int64_t& channel, int64_t g_plane) {
-  channel += 4;
-  return channel % kLanes == 0 ? g + g_plane - std::max(kLanes - 4, 0) : g + 4;
-}
+// Fours of channels of a group, run by run; the last one stays.
+class FoursOfRuns {
+ public:
+  FoursOfRuns(const TermRuns& all, const GroupShape& shape, int64_t plane)
+      : all_(all),
+        channels_(shape.channels),
+        first_(FirstChannel(shape, plane) + shape.first),
+        offset_(OffsetOf(first_, all.g_plane)),
+        plane_(plane * all.w_plane) {
+    StartRun();
+  }
 
-// Channels i and i + 1 of four, kPlanes of one group.
+  const float* g() const { return g_; }
+  const float* w() const { return w_; }
+
+  HWY_INLINE void Next() {
+    if (four_ + 4 < channels_) {
+      four_ += 4;
+      const bool next_plane = (first_ + four_) % kLanes == 0;
+      g_ = Whole(next_plane ? g_ + all_.g_plane - std::max(kLanes - 4, 0) : g_ + 4);
+      w_ = Whole(w_ + 4 * kLanes);
+    } else if (run_ + 1 < all_.count) {
+      ++run_;
+      StartRun();
+    }
+  }
+
+ private:
+  HWY_INLINE void StartRun() {
+    four_ = 0;
+    g_ = Whole(all_.runs[run_].g + offset_);
+    w_ = Whole(all_.runs[run_].w + plane_);
+  }
+
+  const TermRuns& all_;
+  const int64_t channels_, first_, offset_, plane_;
+  int64_t run_ = 0, four_ = 0;
+  const float *g_, *w_;
+};
+
+// Channel i of four.
 template <int i, bool kOfBlocks, int kPixels, int kPlanes>
-HWY_INLINE void AddChannels(const float* g, int64_t pixel, const V (&x)[kPixels], const float* w,
-                            int64_t w_plane, V (&sum)[kPlanes][kPixels]) {
-  V factor[kPlanes][2];
-#pragma GCC unroll 2
-  for (int k = 0; k < kPlanes; ++k) {
-    factor[k][0] = hn::LoadU(D(), w + k * w_plane + i * kLanes);
-    factor[k][1] = hn::LoadU(D(), w + k * w_plane + (i + 1) * kLanes);
-  }
+HWY_INLINE void AddChannel(const float* g, int64_t pixel, const V (&x)[kPixels],
+                           const V (&factor)[kPlanes], V (&sum)[kPlanes][kPixels]) {
 #pragma GCC unroll 2
   for (int k = 0; k < kPlanes; ++k) {
 #pragma GCC unroll 16
     for (int p = 0; p < kPixels; ++p) {
-      const V first = Channel<i, kOfBlocks>(g + p * pixel, x[p]);
-      sum[k][p] = FusedMulAdd(first, factor[k][0], sum[k][p]);
-    }
-  }
-#pragma GCC unroll 2
-  for (int k = 0; k < kPlanes; ++k) {
-#pragma GCC unroll 16
-    for (int p = 0; p < kPixels; ++p) {
-      const V second = Channel<i + 1, kOfBlocks>(g + p * pixel, x[p]);
-      sum[k][p] = FusedMulAdd(second, factor[k][1], sum[k][p]);
+      sum[k][p] = FusedMulAdd(Channel<i, kOfBlocks>(g + p * pixel, x[p]), factor[k], sum[k][p]);
     }
   }
 }
 
-// kNear: pixels are positions that are next to each other.
+// Weights of two channels, kPlanes of one group.
+template <int kPlanes>
+HWY_INLINE void LoadTwo(const float* w, int64_t w_plane, V (&first)[kPlanes],
+                        V (&second)[kPlanes]) {
+#pragma GCC unroll 2
+  for (int k = 0; k < kPlanes; ++k) {
+    first[k] = hn::LoadU(D(), w + k * w_plane);
+    second[k] = hn::LoadU(D(), w + k * w_plane + kLanes);
+  }
+}
+
+// kNear: pixels are positions that are next to each other. What the next four need is loaded while
+// the last of these are multiplied.
 template <int kPixels, int kPlanes, bool kOfBlocks, bool kNear>
 HWY_INLINE void SumGroupTapsOfPlanes(const TermRuns& all, const GroupShape& shape, int64_t plane,
                                      bool add, float* c) {
@@ -344,21 +375,32 @@ HWY_INLINE void SumGroupTapsOfPlanes(const TermRuns& all, const GroupShape& shap
 #pragma GCC unroll 16
     for (int p = 0; p < kPixels; ++p) sum[k][p] = hn::Zero(d);
   }
-  const int64_t first = FirstChannel(shape, plane) + shape.first;
-  const int64_t offset = OffsetOf(first, all.g_plane), pixel = kNear ? kLanes : all.pixel;
-  for (const TermRun* run = all.runs; run < all.runs + all.count; ++run) {
-    const float* g = Whole(run->g + offset);
-    const float* w = Whole(run->w + plane * all.w_plane);
-    for (int64_t four = 0, channel = first; four < shape.channels; four += 4) {
-      V x[kPixels];
+  const int64_t pixel = kNear ? kLanes : all.pixel;
+  const int64_t count = all.count * (shape.channels / 4);
+  if (count > 0) {
+    FoursOfRuns fours(all, shape, plane);
+    V x[kPixels], w0[kPlanes], w1[kPlanes], w2[kPlanes], w3[kPlanes];
+    const auto load = [&](int p) HWY_ATTR {
+      x[p] = kLoadsFours<kOfBlocks> ? hn::LoadU(d, fours.g() + p * pixel) : hn::Zero(d);
+    };
+#pragma GCC unroll 16
+    for (int p = 0; p < kPixels; ++p) load(p);
+    LoadTwo(fours.w(), all.w_plane, w0, w1);
+    for (int64_t i = 0; i < count; ++i) {
+      const float* const g = fours.g();
+      LoadTwo(fours.w() + 2 * kLanes, all.w_plane, w2, w3);
+      fours.Next();
+      AddChannel<0, kOfBlocks>(g, pixel, x, w0, sum);
+      AddChannel<1, kOfBlocks>(g, pixel, x, w1, sum);
+      LoadTwo(fours.w(), all.w_plane, w0, w1);
+      AddChannel<2, kOfBlocks>(g, pixel, x, w2, sum);
 #pragma GCC unroll 16
       for (int p = 0; p < kPixels; ++p) {
-        x[p] = kLoadsFours<kOfBlocks> ? hn::LoadU(d, g + p * pixel) : hn::Zero(d);
+        const V last = Channel<3, kOfBlocks>(g + p * pixel, x[p]);
+#pragma GCC unroll 2
+        for (int k = 0; k < kPlanes; ++k) sum[k][p] = FusedMulAdd(last, w3[k], sum[k][p]);
+        load(p);
       }
-      AddChannels<0, kOfBlocks>(g, pixel, x, w, all.w_plane, sum);
-      AddChannels<2, kOfBlocks>(g, pixel, x, w, all.w_plane, sum);
-      g = NextFour(g, channel, all.g_plane);
-      w = Whole(w + 4 * kLanes);
     }
   }
 #pragma GCC unroll 2
