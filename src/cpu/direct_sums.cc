@@ -515,11 +515,27 @@ HWY_INLINE void SumGroupPixelsOfPlane(const PixelRun& run, const GroupShape& sha
   }
 }
 
+// One line has too few chains: two fours of its channels, as if they were of two lines.
+template <int kTaps>
+HWY_INLINE void SumTwoFours(PixelRun run, const GroupShape& shape, int64_t tap, int64_t plane,
+                            int64_t four) {
+  const int64_t channel = FirstChannel(shape, plane) + four;
+  run.g[1] = run.g[0] + OffsetOf(channel + 4, run.g_plane) - OffsetOf(channel, run.g_plane);
+  run.sums[1] = run.sums[0] + 4 * kLanes;
+  SumGroupPixelsOfPlane<2, kTaps, false>(run, shape, tap, plane, four);
+}
+
 template <int kLines, int kTaps>
 HWY_NOINLINE void SumGroupPixelsTile(const PixelRun& run, const GroupShape& shape, int64_t tap,
                                      int64_t lanes) {
   for (int64_t i = 0; i * kLanes < lanes; ++i) {
-    for (int64_t four = 0; four < shape.all_channels; four += 4) {
+    int64_t four = 0;
+    if constexpr (kLines == 1 && kTaps <= kTapsOfTwoGroupLines) {
+      for (; four + 8 <= shape.all_channels && shape.o != 4; four += 8) {
+        SumTwoFours<kTaps>(run, shape, tap, i, four);
+      }
+    }
+    for (; four < shape.all_channels; four += 4) {
       shape.o == 4 ? SumGroupPixelsOfPlane<kLines, kTaps, true>(run, shape, tap, i, four)
                    : SumGroupPixelsOfPlane<kLines, kTaps, false>(run, shape, tap, i, four);
     }
