@@ -165,51 +165,60 @@ void SumTapsHere(const TermRuns& all, int64_t lanes, int64_t pixels, bool add, f
   SumTapsOfLine<0>(all, lanes, pixels, add, c);
 }
 
-// sum[plane][line][term] += g[pixel + term] * v[pixel], pixel by pixel.
+// sum[plane][line][term] += g[pixel + term] * v[pixel], pixel by pixel. Each line of each plane has
+// a pointer of its own, so that all else is constants.
 template <int kLines, int kTerms, int kPlanes, bool kSlides>
 HWY_INLINE void SumPixelsOfPlanes(const PixelRun& run, int64_t first, int64_t plane) {
   const D d;
-  constexpr int kEach = kLines * kTerms, kSums = kEach * kPlanes;
+  constexpr int kRows = kPlanes * kLines, kSums = kRows * kTerms;
   V sum[kSums];
-  const float* g[kLines];
-  const auto place = [&](int i) {
-    return run.sums[i % kEach / kTerms] + (first + i % kTerms) * kLanes +
-           (plane + i / kEach) * run.sum_plane;
-  };
+  const float *g[kRows], *v[kPlanes];
+  float* sums[kRows];
+#pragma GCC unroll 16
+  for (int i = 0; i < kRows; ++i) {
+    const int64_t of_plane = plane + i / kLines;
+    g[i] = Whole(run.g[i % kLines] + first * run.term + of_plane * run.g_plane);
+    sums[i] = Whole(run.sums[i % kLines] + first * kLanes + of_plane * run.sum_plane);
+    v[i / kLines] = Whole(run.v + of_plane * run.v_plane);
+#pragma GCC unroll 8
+    for (int t = 0; t < kTerms; ++t) sum[i * kTerms + t] = hn::LoadU(d, sums[i] + t * kLanes);
+  }
+  const auto load = [&](int i, int64_t term) HWY_ATTR { return hn::LoadU(d, g[i] + term); };
+  const auto advance = [&](int64_t step, int64_t pixels) HWY_ATTR {
+#pragma GCC unroll 16
+    for (int i = 0; i < kRows; ++i) g[i] = Whole(g[i] + step);
 #pragma GCC unroll 4
-  for (int l = 0; l < kLines; ++l) g[l] = run.g[l] + first * run.term + plane * run.g_plane;
-#pragma GCC unroll 32
-  for (int i = 0; i < kSums; ++i) sum[i] = hn::LoadU(d, place(i));
-  int64_t p = 0, at = 0;
-  const float* v0 = run.v + plane * run.v_plane;
-  const auto load = [&](int i, int64_t term) HWY_ATTR {
-    return hn::LoadU(d, g[i % kEach / kTerms] + at + term + i / kEach * run.g_plane);
+    for (int k = 0; k < kPlanes; ++k) v[k] = Whole(v[k] + pixels * kLanes);
   };
   // For each line of each plane.
-  V factor[kPlanes * kLines], second[kPlanes * kLines];
-  const auto load_factors = [&](V(&to)[kPlanes * kLines], int64_t pixel) HWY_ATTR {
-#pragma GCC unroll 16
-    for (int i = 0; i < kPlanes * kLines; ++i) {
-      to[i] = hn::LoadU(d, v0 + i / kLines * run.v_plane + pixel);
-    }
-  };
+  V factor[kRows], second[kRows];
+  int64_t p = 0;
   if constexpr (kSlides) {
-    for (; p + 2 <= run.pixels; p += 2, at += 2 * kLanes, v0 += 2 * kLanes) {
-      load_factors(factor, 0);
-      load_factors(second, kLanes);
+    for (; p + 2 <= run.pixels; p += 2) {
+#pragma GCC unroll 16
+      for (int i = 0; i < kRows; ++i) {
+        factor[i] = hn::LoadU(d, v[i / kLines]);
+        second[i] = hn::LoadU(d, v[i / kLines] + kLanes);
+      }
       AddTwice<kSums, kTerms>(
-          sum, [&](int i) HWY_ATTR { return load(i, i % kTerms * kLanes); },
-          [&](int i) HWY_ATTR { return load(i * kTerms, kTerms * kLanes); }, factor, second);
+          sum, [&](int i) HWY_ATTR { return load(i / kTerms, i % kTerms * kLanes); },
+          [&](int i) HWY_ATTR { return load(i, kTerms * kLanes); }, factor, second);
+      advance(2 * kLanes, 2);
     }
   }
-  for (; p < run.pixels; ++p, at += run.pixel, v0 += kLanes) {
-    load_factors(factor, 0);
+  for (; p < run.pixels; ++p) {
+#pragma GCC unroll 16
+    for (int i = 0; i < kRows; ++i) factor[i] = hn::LoadU(d, v[i / kLines]);
+    const int64_t step = kSlides ? kLanes : run.term;
     AddOnce<kSums, kTerms>(
-        sum, [&](int i) HWY_ATTR { return load(i, i % kTerms * (kSlides ? kLanes : run.term)); },
-        factor);
+        sum, [&](int i) HWY_ATTR { return load(i / kTerms, i % kTerms * step); }, factor);
+    advance(run.pixel, 1);
   }
-#pragma GCC unroll 32
-  for (int i = 0; i < kSums; ++i) hn::StoreU(sum[i], d, place(i));
+#pragma GCC unroll 16
+  for (int i = 0; i < kRows; ++i) {
+#pragma GCC unroll 8
+    for (int t = 0; t < kTerms; ++t) hn::StoreU(sum[i * kTerms + t], d, sums[i] + t * kLanes);
+  }
 }
 
 template <int kLines, int kTerms, bool kSlides>
