@@ -69,6 +69,26 @@ HWY_INLINE void AddOnce(V (&sum)[kSums], const X& x, const Factors& factor) {
   }
 }
 
+// sum[p] += x(p + t) * factor[t], t by t for each p: every position is loaded once, by twos.
+template <int kTerms, int kPixels, class X>
+HWY_INLINE void AddSliding(V* HWY_RESTRICT sum, const X& x, const V (&factor)[kTerms]) {
+  constexpr int kPlaces = kPixels + kTerms - 1;
+  V loaded[kPlaces + 1];
+#pragma GCC unroll 32
+  for (int i = 0; i < kPlaces; ++i) {
+    if (i % 2 == 0) {
+      loaded[i] = x(i);
+      if (i + 1 < kPlaces) loaded[i + 1] = x(i + 1);
+    }
+#pragma GCC unroll 4
+    for (int t = 0; t < kTerms; ++t) {
+      if (i - t >= 0 && i - t < kPixels) {
+        sum[i - t] = FusedMulAdd(loaded[i], factor[t], sum[i - t]);
+      }
+    }
+  }
+}
+
 // kSlide: terms and pixels are both one position, of one vector, apart; where terms go back, so do
 // pixels here.
 template <int kPixels, int kPlanes, int kSlide>
@@ -85,6 +105,18 @@ HWY_INLINE void SumTapsOfPlanes(const TermRuns& all, int64_t plane, bool add, fl
     V factor[kPlanes], second[kPlanes];
     if constexpr (kSlide != 0) {
       if (kSlide < 0) g += (kPixels - 1) * kLanes;
+      // By threes, but four are twice two.
+      for (; kRegisters == 32 && (t == 3 || t > 4); t -= 3, g += 3 * kStep, w += 3 * kLanes) {
+#pragma GCC unroll 4
+        for (int i = 0; i < kPlanes; ++i) {
+          V three[3];
+#pragma GCC unroll 3
+          for (int k = 0; k < 3; ++k) three[k] = hn::LoadU(d, w + i * all.w_plane + k * kLanes);
+          AddSliding<3, kPixels>(
+              sum + i * kPixels,
+              [&](int p) HWY_ATTR { return hn::LoadU(d, g + i * all.g_plane + p * kStep); }, three);
+        }
+      }
       for (; t >= 2; t -= 2, g += 2 * kStep, w += 2 * kLanes) {
 #pragma GCC unroll 4
         for (int i = 0; i < kPlanes; ++i) {
