@@ -35,6 +35,7 @@ class CopiedLines : public DirectTaskOf<T, U, CopiedLines<T, U>> {
   CopiedLines(const DirectWork& work, const DirectTask& task, float* memory)
       : Base(work, task, memory),
         sums_(PickedDirectSums()),
+        group_sums_(PickedGroupSums()),
         slots_(memory_.slots),
         fours_(HasFours(c_, kLanes)),
         position_floats_(fours_ ? kLanes : tap_floats_),
@@ -226,7 +227,7 @@ class CopiedLines : public DirectTaskOf<T, U, CopiedLines<T, U>> {
           v_plane_};
       if (fours_) {
         const GroupShape shape{c_.channels, c_.o, chunk.outer.begin, chunk.outer.size()};
-        sums_.sum_group_taps(all, shape, LanesOf(b), pixels, scales || i > 0, c);
+        group_sums_.sum_taps(all, shape, LanesOf(b), pixels, scales || i > 0, c);
         continue;
       }
       sums_.sum_taps(all, LanesOf(b), pixels, scales || i > 0, c);
@@ -274,7 +275,7 @@ class CopiedLines : public DirectTaskOf<T, U, CopiedLines<T, U>> {
                  .v_plane = v_plane_,
                  .sum_plane = w_plane_};
     const int together =
-        fours_ ? sums_.group_lines_together(run.terms) : sums_.lines_together(run.terms);
+        fours_ ? group_sums_.lines_together(run.terms) : sums_.lines_together(run.terms);
     const int64_t lines = c_.axes[0].taps * c_.axes[1].taps;
     int count = 0;
     for (int64_t i = 0; i < lines; ++i) {
@@ -296,7 +297,7 @@ class CopiedLines : public DirectTaskOf<T, U, CopiedLines<T, U>> {
   void SumPixelsOfParts(int64_t b, PixelRun run, int count, int64_t parts) const {
     if (fours_) {
       const GroupShape shape{c_.channels, c_.o, 0, c_.channels};
-      return sums_.sum_group_pixels(run, shape, LanesOf(b), count);
+      return group_sums_.sum_pixels(run, shape, LanesOf(b), count);
     }
     for (int64_t part = 0; part < parts; ++part) {
       sums_.sum_pixels(run, LanesOf(b), count);
@@ -328,6 +329,7 @@ class CopiedLines : public DirectTaskOf<T, U, CopiedLines<T, U>> {
   }
 
   const DirectSums& sums_;
+  const GroupSums& group_sums_;
   const LineSlots& slots_;
   const bool fours_;
   const int64_t position_floats_;  // of g, in a plane

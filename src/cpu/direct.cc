@@ -60,7 +60,7 @@ int64_t MostColumns(const Contraction& c, const DirectTiling& t) {
   if (!t.in_place) return kMostColumns;
   constexpr int64_t kMost = DirectTiling::kMostColumnsInPlace;
   if (!c.sum_pixels) return kMost;
-  return std::clamp<int64_t>((int64_t{16} << 10) / (t.blocks * t.lanes), 8, kMost);
+  return std::clamp<int64_t>((int64_t{4} << 10) / (t.blocks * t.lanes), 8, kMost);
 }
 
 // As many columns at once as `floats` allow one block; false: not even eight.

@@ -22,16 +22,6 @@ constexpr int kTilePixels = kRegisters == 32 ? 8 : 4;
 constexpr int kTapPiece = kRegisters == 32 ? 4 : 2;
 constexpr int kPixelPiece = 7;
 
-// A value that the compiler cannot take apart: it would keep a base and an index, and no two loads
-// would be one instruction.
-template <class T>
-HWY_INLINE T* Whole(T* pointer) {
-#if defined(__GNUC__)
-  asm("" : "+r"(pointer));
-#endif
-  return pointer;
-}
-
 // May be outside of the tensor.
 template <class T>
 HWY_INLINE const void* Ahead(const T* here, int64_t elements) {

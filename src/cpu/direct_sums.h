@@ -56,16 +56,19 @@ struct DirectSums {
   void (*sum_pixels)(const PixelRun& run, int64_t lanes, int lines);
   // Lines whose sums are in registers together.
   int (*lines_together)(int64_t terms);
+};
 
-  // The same of groups of fours. `terms` are taps, `term` is from tap to tap.
-  void (*sum_group_taps)(const TermRuns& runs, const GroupShape& shape, int64_t lanes,
-                         int64_t pixels, bool add, float* c);
-  void (*sum_group_pixels)(const PixelRun& run, const GroupShape& shape, int64_t lanes, int lines);
-  int (*group_lines_together)(int64_t taps);
+// The same of groups of fours. `terms` are taps, `term` is from tap to tap.
+struct GroupSums {
+  void (*sum_taps)(const TermRuns& runs, const GroupShape& shape, int64_t lanes, int64_t pixels,
+                   bool add, float* c);
+  void (*sum_pixels)(const PixelRun& run, const GroupShape& shape, int64_t lanes, int lines);
+  int (*lines_together)(int64_t taps);
 };
 
 // On the instruction set of this CPU.
 const DirectSums& PickedDirectSums();
+const GroupSums& PickedGroupSums();
 
 }  // namespace convgrad
 

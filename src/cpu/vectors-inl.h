@@ -36,6 +36,16 @@ constexpr int kRegisters = 16;
 constexpr int kRegisters = 32;
 #endif
 
+// A value that the compiler cannot take apart: it would compute a base and an index for every load,
+// and no two would be one instruction.
+template <class T>
+HWY_INLINE T* Whole(T* pointer) {
+#if defined(__GNUC__)
+  asm("" : "+r"(pointer));
+#endif
+  return pointer;
+}
+
 // sum + x * y, rounded once, on every CPU.
 HWY_INLINE V FusedMulAdd(V x, V y, V sum) {
 #if HWY_TARGET == HWY_SCALAR
