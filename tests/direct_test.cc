@@ -1,6 +1,8 @@
 // The direct kernel has the very bits of the contraction, for any number of threads, workspace,
 // layout and type; is what the planner takes for groups of few channels; and touches no more memory
 // than its plan says. CONVGRAD_SEED chooses other random problems, CONVGRAD_CASES how many.
+#include "cpu/direct.h"
+
 #include <gtest/gtest.h>
 
 #include <array>
@@ -11,6 +13,7 @@
 #include <optional>
 #include <random>
 
+#include "cpu/engine.h"
 #include "tests/guarded_run.h"
 #include "tests/instruction_set.h"
 #include "tests/random_case.h"
@@ -31,6 +34,8 @@ uint64_t Environment(const char* name, uint64_t otherwise) {
   const char* text = std::getenv(name);
   return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
 }
+
+bool HasWideBlocks() { return LanesOfBlock(PickedVectorUnit(DataType::kF32).lanes) > 16; }
 
 enum class Data {
   kReals,
@@ -374,7 +379,8 @@ TEST(Direct, HasTheBitsOfContractInEveryShape) {
     ExpectShape(shape, tally);
     if (HasFatalFailure()) return;
   }
-  EXPECT_GT(tally.compared, 40 * tally.refused);
+  // Blocks of wide vectors take twice the memory, and fewer shapes fit.
+  EXPECT_GT(tally.compared, (HasWideBlocks() ? 20 : 40) * tally.refused);
   EXPECT_GT(tally.nans, 0);
 }
 
@@ -410,8 +416,8 @@ TEST(Direct, HasTheBitsOfContractForEachImage) {
 }
 
 std::string KernelOf(int64_t groups, int64_t icg, int64_t ocg, OpKind kind, DataType type,
-                     bool last) {
-  const BitsProblem problem{"",       2,      groups, groups * icg, groups * ocg,
+                     bool last, int64_t images = 2) {
+  const BitsProblem problem{"",       images, groups, groups * icg, groups * ocg,
                             {28, 28}, {3, 3}, {1, 1}, {1, 1},       {1, 1}};
   const Result<Plan> plan =
       BitsCase(problem, kind, type, {last, last}, true).MakePlan({.threads = 2});
@@ -437,7 +443,8 @@ TEST(Direct, IsChosenForGroupsOfFewChannels) {
         EXPECT_EQ(KernelOf(4, 16, 16, kind, type, last), "direct") << what;
         EXPECT_EQ(KernelOf(1, 16, 16, kind, type, last), "contract") << what;
         // Images can be groups, but not where they are summed.
-        EXPECT_EQ(KernelOf(1, 1, 1, kind, type, last), WritesWeights(kind) ? "contract" : "direct")
+        EXPECT_EQ(KernelOf(1, 1, 1, kind, type, last, 16),
+                  WritesWeights(kind) ? "contract" : "direct")
             << what;
         EXPECT_EQ(KernelOf(4, 17, 17, kind, type, last), "contract") << what;
         EXPECT_EQ(KernelOf(4, 4, 17, kind, type, last), "contract") << what;
@@ -516,7 +523,7 @@ TEST(Direct, TouchesNoMoreWorkspaceThanItsPlanSays) {
     }
   }
   EXPECT_GT(needing, 50);
-  EXPECT_LT(refused, 10);
+  EXPECT_LT(refused, HasWideBlocks() ? 20 : 10);
 }
 
 }  // namespace
