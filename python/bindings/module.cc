@@ -7,7 +7,7 @@
 #include "convgrad/version.h"
 #include "py_plan.h"
 #include "tools/peak.h"
-#include "torch_calls.h"
+#include "torch_bridge.h"
 
 namespace nb = nanobind;
 
@@ -127,6 +127,7 @@ nb::tuple PeakOf(int type, int threads) {
 
 NB_MODULE(_core, module) {
   using namespace convgrad::python;
+  nb::set_leak_warnings(false);  // PyTorch keeps what was registered with it until the very end
   module.attr("__version__") = CONVGRAD_VERSION_STRING;
   nb::class_<PyPlan>(module, "Plan")
       .def_prop_ro("workspace_bytes", &PyPlan::workspace_bytes)
@@ -151,5 +152,5 @@ NB_MODULE(_core, module) {
   module.def("kernels", &KernelTableOf);
   module.def("peak", &PeakOf, nb::arg("type"), nb::arg("threads"));
   module.def("cores", &convgrad::tools::CoresOfMachine);
-  BindTorchCalls(module);
+  BindTorchBridge(module);
 }

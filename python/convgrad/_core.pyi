@@ -5,7 +5,6 @@ __version__: str
 Options = Tuple[int, float, int, str, bool]
 Description = Tuple[int, Tuple[int, ...], Tuple[int, ...]]
 Allocate = Callable[[int, Tuple[int, ...]], Any]
-Geometry = Tuple[bool, Sequence[int], Sequence[int], Sequence[int], Sequence[int], int]
 
 class Plan:
     workspace_bytes: int
@@ -33,17 +32,9 @@ def operations() -> Dict[str, Tuple[Tuple[str, ...], Tuple[str, ...], Tuple[str,
 def kernels() -> Tuple[Tuple[str, str], ...]: ...
 def peak(type: int, threads: int) -> Tuple[str, float]: ...
 def cores() -> int: ...
-def torch_forward(
-    geometry: Geometry, threads: int, src: Any, weights: Any, bias: Optional[Any], dst: Any
-) -> None: ...
-def torch_backward(
-    geometry: Geometry,
-    threads: int,
-    src: Any,
-    weights: Any,
-    diff_dst: Any,
-    diff_src: Optional[Any],
-    diff_weights: Optional[Any],
-    diff_bias: Optional[Any],
-) -> None: ...
-def use_threads_of(library: str) -> bool: ...
+
+class TorchBridge:
+    library_seconds: float
+    def __init__(self, torch: Any, volumes_last: Callable[..., bool]) -> None: ...
+    def convolution(self, *arguments: Any) -> Any: ...
+    def convolution_backward(self, *arguments: Any) -> Any: ...

@@ -1,0 +1,72 @@
+// aten::convolution and aten::convolution_backward by convgrad, on tensors of PyTorch that are read
+// as Python objects: nothing is built against PyTorch. Made to cost little: no Python code runs,
+// no capsule is made, nothing is kept between calls. What convgrad does not compute gives None.
+#ifndef CONVGRAD_PYTHON_BINDINGS_TORCH_BRIDGE_H_
+#define CONVGRAD_PYTHON_BINDINGS_TORCH_BRIDGE_H_
+
+#include <nanobind/nanobind.h>
+
+#include <array>
+#include <utility>
+#include <vector>
+
+#include "convgrad/convgrad.hpp"
+
+namespace convgrad::python {
+
+// A tensor as it was read; `type` is PyTorch's own.
+struct TorchTensor {
+  nanobind::handle object;
+  nanobind::handle type;
+  void* data = nullptr;
+  TensorDesc desc;
+
+  const Dims& extents() const { return desc.extents; }
+  size_t axes() const { return desc.extents.size(); }
+  bool empty() const;
+};
+
+// What both calls have in common, in PyTorch's words: lists of one hold for every axis.
+struct TorchGeometry {
+  nanobind::handle stride, padding, dilation, transposed, output_padding, groups;
+};
+
+class TorchBridge {
+ public:
+  // `torch` is the module. volumes_last(source, weight, *geometry) says whether results of a
+  // convolution of volumes, with channels last in one of its arguments, have them last too.
+  TorchBridge(nanobind::module_ torch, nanobind::callable volumes_last);
+
+  nanobind::object Convolution(nanobind::handle source, nanobind::handle weight,
+                               nanobind::handle bias, const TorchGeometry& geometry) const;
+  // (of source, of weight, of bias), None where the mask has no use for it.
+  nanobind::object ConvolutionBackward(nanobind::handle grad, nanobind::handle source,
+                                       nanobind::handle weight, const TorchGeometry& geometry,
+                                       nanobind::handle output_mask) const;
+  // Spent in the library itself, planning and running, by all calls so far.
+  double library_seconds() const { return library_seconds_; }
+
+ private:
+  bool Read(nanobind::handle object, TorchTensor& tensor) const;
+  bool ReadBoth(nanobind::handle source, nanobind::handle weight, TorchTensor& x,
+                TorchTensor& w) const;
+  bool ChannelsLast(const TorchTensor& source, const TorchTensor& weight,
+                    const TorchGeometry& geometry) const;
+  // Memory of PyTorch for `extents`, of the type of `like`.
+  nanobind::object Allocate(const Dims& extents, const TorchTensor& like, bool channels_last) const;
+  Options RunOptions() const;
+
+  nanobind::object empty_, get_num_threads_, volumes_last_;
+  nanobind::object channels_last_, channels_last_3d_;
+  std::array<std::pair<nanobind::object, DataType>, 3> types_;
+  nanobind::object data_ptr_, shape_, stride_, dtype_, new_empty_, squeeze_;  // names
+  nanobind::object empty_keywords_;
+  ParallelFor threads_;                 // PyTorch's own
+  mutable double library_seconds_ = 0;  // under the interpreter's lock
+};
+
+void BindTorchBridge(nanobind::module_& module);
+
+}  // namespace convgrad::python
+
+#endif  // CONVGRAD_PYTHON_BINDINGS_TORCH_BRIDGE_H_

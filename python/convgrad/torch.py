@@ -1,0 +1,171 @@
+"""PyTorch's convolutions and their gradients on the CPU, computed by convgrad.
+
+    import convgrad.torch
+    convgrad.torch.enable()          # any model, from here on
+    with convgrad.torch.enabled():   # or for a while
+        loss.backward()
+    with convgrad.torch.profile() as report:
+        step()
+    print(report)
+
+The CPU kernels of ``aten::convolution`` and ``aten::convolution_backward`` are replaced, below
+autograd, autocast and vmap, which go on as before. Tensors of f32, bf16 and f16 are convgrad's;
+every other type, device and layout, and whatever convgrad refuses, goes to PyTorch's own kernels.
+Results lie in memory as PyTorch's would, and threads are PyTorch's own: ``torch.get_num_threads()``
+of them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from typing import Any, Callable, Iterator, Optional
+
+import torch
+
+from . import _core
+from ._torch_profile import Report
+
+__all__ = ["disable", "enable", "enabled", "is_enabled", "profile"]
+
+_lock = threading.Lock()
+_library: Optional[torch.library.Library] = None
+_users = 0  # enable() and open enabled() together
+_report: Optional[Report] = None
+
+
+_bridge: Optional[_core.TorchBridge] = None
+_own_forward: Optional[Callable[..., Any]] = None
+_own_backward: Optional[Callable[..., Any]] = None
+
+# Backends without a convolution of their own: the dispatcher has the same kernel there as for the
+# CPU, the one that serves every backend.
+_OTHER_BACKENDS = ("FPGA", "VE", "MAIA", "ORT", "IPU")
+
+
+def _own_kernel(name: str) -> Callable[..., Any]:
+    """PyTorch's kernel of an operator for the CPU, which the replacement falls back to: a call by
+    the operator's name would end in the replacement again."""
+    operator = getattr(torch.ops.aten, name).default
+    keys = torch._C.DispatchKey
+    if hasattr(torch.library, "get_kernel"):
+        kernel = torch.library.get_kernel(operator, "CPU")
+        on_cpu = torch._C.DispatchKeySet(keys.CPU)
+        return lambda *arguments: kernel.call_boxed(on_cpu, *arguments)
+    key = next(getattr(keys, other) for other in _OTHER_BACKENDS if hasattr(keys, other))
+    return lambda *arguments: operator._op_dk(key, *arguments)
+
+
+def _volumes_channels_last(
+    source, weight, stride, padding, dilation, transposed, output_padding, groups
+) -> bool:
+    """Not all of PyTorch's kernels for volumes know channels-last memory: it says which runs."""
+    if not hasattr(torch._C, "_conv_determine_backend_memory_format"):
+        return source.dtype != torch.float16
+    backend = torch._C._select_conv_backend(
+        source, weight, None, stride, padding, dilation, transposed, output_padding, groups
+    )
+    memory_format = torch._C._conv_determine_backend_memory_format(source, weight, backend)
+    return memory_format == torch.channels_last_3d
+
+
+def _convolution(*arguments):
+    if _report is not None:
+        source, weight, _, stride, padding, dilation, transposed, output_padding, groups = arguments
+        return _report.compare(
+            "forward",
+            (source, weight, (transposed, stride, padding, dilation, output_padding, groups)),
+            lambda: _own_forward(*arguments),
+            lambda: _bridge.convolution(*arguments),
+        )
+    result = _bridge.convolution(*arguments)
+    return _own_forward(*arguments) if result is None else result
+
+
+def _convolution_backward(*arguments):
+    if _report is not None:
+        _, source, weight, _, stride, padding, dilation, transposed, output_padding, groups, mask = (
+            arguments
+        )
+        return _report.compare(
+            "backward " + "".join(name for name, wanted in zip("swb", mask) if wanted),
+            (source, weight, (transposed, stride, padding, dilation, output_padding, groups)),
+            lambda: _own_backward(*arguments),
+            lambda: _bridge.convolution_backward(*arguments),
+        )
+    results = _bridge.convolution_backward(*arguments)
+    return _own_backward(*arguments) if results is None else results
+
+
+def _register() -> None:
+    global _library, _bridge, _own_forward, _own_backward
+    if _bridge is None:
+        _own_forward = _own_kernel("convolution")
+        _own_backward = _own_kernel("convolution_backward")
+        _bridge = _core.TorchBridge(torch, _volumes_channels_last)
+    _library = torch.library.Library("aten", "IMPL")
+    _library.impl("convolution", _convolution, "CPU")
+    _library.impl("convolution_backward", _convolution_backward, "CPU")
+
+
+def _unregister() -> None:
+    global _library
+    if hasattr(_library, "_destroy"):
+        _library._destroy()
+    _library = None
+
+
+def enable() -> None:
+    """From here on, convgrad computes PyTorch's convolutions and their gradients on the CPU.
+
+    Calls count: each needs its own :func:`disable`.
+    """
+    global _users
+    with _lock:
+        if _users == 0:
+            _register()
+        _users += 1
+
+
+def disable() -> None:
+    """Takes back one :func:`enable`; after the last, PyTorch is as it was. More are harmless."""
+    global _users
+    with _lock:
+        if _users == 0:
+            return
+        _users -= 1
+        if _users == 0:
+            _unregister()
+
+
+def is_enabled() -> bool:
+    """Whether convgrad computes PyTorch's convolutions."""
+    return _users > 0
+
+
+@contextlib.contextmanager
+def enabled() -> Iterator[None]:
+    """:func:`enable` for the length of a ``with`` block."""
+    enable()
+    try:
+        yield
+    finally:
+        disable()
+
+
+@contextlib.contextmanager
+def profile() -> Iterator[Report]:
+    """Times every convolution and gradient inside the block both in PyTorch and in convgrad.
+
+    Both compute, one after the other, in turns first, so the block takes as long as both; results
+    are convgrad's. The report is complete at the block's end: ``print(report)``, ``report.rows``,
+    ``report.saved_seconds``.
+    """
+    global _report
+    report = Report()
+    with enabled():
+        before, _report = _report, report
+        try:
+            yield report
+        finally:
+            _report = before
