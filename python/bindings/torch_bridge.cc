@@ -94,8 +94,27 @@ bool LikeChannelsLast(std::span<const int64_t> extents, std::span<const int64_t>
   return true;
 }
 
+const DlpackExchange* ExchangeOf(const nb::module_& torch) {
+  const nb::object capsule =
+      nb::getattr(torch.attr("Tensor"), "__dlpack_c_exchange_api__", nb::none());
+  if (!PyCapsule_CheckExact(capsule.ptr())) return nullptr;
+  const auto* exchange = static_cast<const DlpackExchange*>(
+      PyCapsule_GetPointer(capsule.ptr(), "dlpack_exchange_api"));
+  if (exchange == nullptr) PyErr_Clear();
+  const bool usable = exchange != nullptr && exchange->major == 1 && exchange->describe != nullptr;
+  return usable ? exchange : nullptr;
+}
+
 double Now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+// Item i of a list of three.
+bool Wanted(nb::handle mask, size_t i) {
+  if (PyList_CheckExact(mask.ptr()) && PyList_GET_SIZE(mask.ptr()) == 3) {
+    return PyList_GET_ITEM(mask.ptr(), static_cast<Py_ssize_t>(i)) == Py_True;
+  }
+  return nb::cast<bool>(mask[i]);
 }
 
 // Plans and runs without the interpreter's lock. False: the library refuses.
@@ -135,6 +154,7 @@ TorchBridge::TorchBridge(nb::module_ torch, nb::callable volumes_last)
       types_{{{torch.attr("float32"), DataType::kF32},
               {torch.attr("bfloat16"), DataType::kBF16},
               {torch.attr("float16"), DataType::kF16}}},
+      exchange_(ExchangeOf(torch)),
       data_ptr_(Interned("data_ptr")),
       shape_(Interned("shape")),
       stride_(Interned("stride")),
@@ -146,11 +166,29 @@ TorchBridge::TorchBridge(nb::module_ torch, nb::callable volumes_last)
 
 bool TorchBridge::Read(nb::handle object, TorchTensor& tensor) const {
   tensor.object = object;
+  if (exchange_ == nullptr) return ReadAttributes(object, tensor);
+  nb::dlpack::dltensor view;
+  if (exchange_->describe(object.ptr(), &view) != 0) {
+    PyErr_Clear();  // of a type that DLPack does not know
+    return false;
+  }
+  using Code = nb::dlpack::dtype_code;
+  const auto code = static_cast<Code>(view.dtype.code);
+  DataType& type = tensor.desc.type;
+  if (code == Code::Float && view.dtype.bits == 32) type = DataType::kF32;
+  if (code == Code::Float && view.dtype.bits == 16) type = DataType::kF16;
+  if (code == Code::Bfloat && view.dtype.bits == 16) type = DataType::kBF16;
+  if (type == DataType::kUndef || view.device.device_type != nb::device::cpu::value) return false;
+  tensor.desc.extents.assign(view.shape, view.shape + view.ndim);
+  tensor.desc.strides.assign(view.strides, view.strides + view.ndim);
+  tensor.data = static_cast<char*>(view.data) + view.byte_offset;
+  return true;
+}
+
+bool TorchBridge::ReadAttributes(nb::handle object, TorchTensor& tensor) const {
   const nb::object dtype = nb::getattr(object, dtype_);
   for (const auto& [type, number] : types_) {
-    if (!dtype.is(type)) continue;
-    tensor.type = type;
-    tensor.desc.type = number;
+    if (dtype.is(type)) tensor.desc.type = number;
   }
   if (!tensor.desc.given()) return false;
   tensor.desc.extents = ParseDims(nb::getattr(object, shape_), "shape");
@@ -195,7 +233,8 @@ nb::object TorchBridge::Allocate(const Dims& extents, const TorchTensor& like,
     result = nb::steal(PyObject_VectorcallMethod(new_empty_.ptr(), arguments, 2, nullptr));
   } else {
     const nb::object& format = extents.size() == 5 ? channels_last_3d_ : channels_last_;
-    PyObject* const arguments[] = {shape.ptr(), like.type.ptr(), format.ptr()};
+    const nb::object dtype = nb::getattr(like.object, dtype_);
+    PyObject* const arguments[] = {shape.ptr(), dtype.ptr(), format.ptr()};
     result = nb::steal(PyObject_Vectorcall(empty_.ptr(), arguments, 1, empty_keywords_.ptr()));
   }
   if (!result.is_valid()) throw nb::python_error();
@@ -240,7 +279,7 @@ nb::object TorchBridge::ConvolutionBackward(nb::handle grad, nb::handle source, 
   std::array<TensorDesc, 3> outputs;
   std::array<void*, 3> out = {};
   for (size_t i = 0; i < 3; ++i) {
-    if (!nb::cast<bool>(output_mask[i])) continue;
+    if (!Wanted(output_mask, i)) continue;
     const Dims extents = i == 0 ? x.extents() : i == 1 ? w.extents() : Dims{dy.extents()[1]};
     results[i] = Allocate(extents, x, last && i < 2);
     TorchTensor memory;

@@ -5,6 +5,7 @@
 #define CONVGRAD_PYTHON_BINDINGS_TORCH_BRIDGE_H_
 
 #include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
 
 #include <array>
 #include <utility>
@@ -14,10 +15,19 @@
 
 namespace convgrad::python {
 
-// A tensor as it was read; `type` is PyTorch's own.
+// DLPack's functions for extension modules: a tensor's description by one call, without a capsule.
+struct DlpackExchange {
+  uint32_t major, minor;
+  void* previous;
+  void* allocate;
+  void* from_object;
+  void* to_object;
+  int (*describe)(void* object, nanobind::dlpack::dltensor* out);
+};
+
+// A tensor as it was read.
 struct TorchTensor {
   nanobind::handle object;
-  nanobind::handle type;
   void* data = nullptr;
   TensorDesc desc;
 
@@ -47,7 +57,9 @@ class TorchBridge {
   double library_seconds() const { return library_seconds_; }
 
  private:
+  // False: of no type of convgrad's.
   bool Read(nanobind::handle object, TorchTensor& tensor) const;
+  bool ReadAttributes(nanobind::handle object, TorchTensor& tensor) const;
   bool ReadBoth(nanobind::handle source, nanobind::handle weight, TorchTensor& x,
                 TorchTensor& w) const;
   bool ChannelsLast(const TorchTensor& source, const TorchTensor& weight,
@@ -59,6 +71,7 @@ class TorchBridge {
   nanobind::object empty_, get_num_threads_, volumes_last_;
   nanobind::object channels_last_, channels_last_3d_;
   std::array<std::pair<nanobind::object, DataType>, 3> types_;
+  const DlpackExchange* exchange_;  // null before PyTorch 2.10
   nanobind::object data_ptr_, shape_, stride_, dtype_, new_empty_, squeeze_;  // names
   nanobind::object empty_keywords_;
   ParallelFor threads_;                 // PyTorch's own
