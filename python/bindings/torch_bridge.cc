@@ -117,21 +117,26 @@ bool Wanted(nb::handle mask, size_t i) {
   return nb::cast<bool>(mask[i]);
 }
 
-// Plans and runs without the interpreter's lock. False: the library refuses.
 template <class AnyPlan>
-bool Run(const Operation& operation, std::span<const TensorDesc> inputs,
-         std::span<const TensorDesc> outputs, std::span<const void* const> in,
-         std::span<void* const> out, const Options& options, double& seconds) {
+Status MakeAndRun(const Operation& operation, std::span<const TensorDesc> inputs,
+                  std::span<const TensorDesc> outputs, std::span<const void* const> in,
+                  std::span<void* const> out, const Options& options) {
+  const Result<AnyPlan> plan = AnyPlan::Make(operation, inputs, outputs, options);
+  if (!plan.ok()) return plan.status();
+  const auto bytes = static_cast<size_t>(plan->workspace_bytes());
+  const std::unique_ptr<char[]> workspace(bytes > 0 ? new char[bytes] : nullptr);
+  return plan->Run(in, out, workspace.get());
+}
+
+// Plans and runs without the interpreter's lock. False: the library refuses.
+template <class AnyPlan, class... Arguments>
+bool Run(double& seconds, const Arguments&... arguments) {
   Status status;
   double begin = 0, end = 0;
   {
     const nb::gil_scoped_release release;
     begin = Now();
-    const Result<AnyPlan> plan = AnyPlan::Make(operation, inputs, outputs, options);
-    if (!plan.ok()) return false;
-    const auto bytes = static_cast<size_t>(plan->workspace_bytes());
-    const std::unique_ptr<char[]> workspace(bytes > 0 ? new char[bytes] : nullptr);
-    status = plan->Run(in, out, workspace.get());
+    status = MakeAndRun<AnyPlan>(arguments...);
     end = Now();
   }
   seconds += end - begin;
@@ -145,10 +150,11 @@ bool TorchTensor::empty() const {
   return std::find(desc.extents.begin(), desc.extents.end(), 0) != desc.extents.end();
 }
 
-TorchBridge::TorchBridge(nb::module_ torch, nb::callable volumes_last)
+TorchBridge::TorchBridge(nb::module_ torch, nb::callable results_last, bool asks_for_images)
     : empty_(torch.attr("empty")),
       get_num_threads_(torch.attr("get_num_threads")),
-      volumes_last_(std::move(volumes_last)),
+      results_last_(std::move(results_last)),
+      asks_for_images_(asks_for_images),
       channels_last_(torch.attr("channels_last")),
       channels_last_3d_(torch.attr("channels_last_3d")),
       types_{{{torch.attr("float32"), DataType::kF32},
@@ -197,6 +203,28 @@ bool TorchBridge::ReadAttributes(nb::handle object, TorchTensor& tensor) const {
   return true;
 }
 
+bool TorchBridge::ReadAllocated(nb::handle object, const Dims& extents, DataType type,
+                                bool channels_last, TorchTensor& tensor) const {
+  if (exchange_ != nullptr) return Read(object, tensor);
+  tensor.object = object;
+  tensor.desc.type = type;
+  tensor.desc.extents = extents;
+  Dims& strides = tensor.desc.strides;
+  strides.resize(extents.size());
+  int64_t step = 1;
+  if (channels_last) {
+    strides[1] = step;
+    step = extents[1];
+  }
+  for (size_t axis = extents.size(); axis-- > 0;) {
+    if (axis == 1 && channels_last) continue;
+    strides[axis] = step;
+    step *= extents[axis];
+  }
+  tensor.data = PyLong_AsVoidPtr(CallMethod(object, data_ptr_).ptr());
+  return true;
+}
+
 bool TorchBridge::ReadBoth(nb::handle source, nb::handle weight, TorchTensor& x,
                            TorchTensor& w) const {
   return Read(source, x) && Read(weight, w) && x.desc.type == w.desc.type && x.axes() == w.axes() &&
@@ -207,18 +235,17 @@ bool TorchBridge::ChannelsLast(const TorchTensor& source, const TorchTensor& wei
                                const TorchGeometry& g) const {
   const Dims& extents = weight.desc.extents;
   const Dims& strides = weight.desc.strides;
+  bool last = false;
   if (weight.axes() == 3) {  // images of one row, whose source is made contiguous before
     const int64_t image[] = {extents[0], extents[1], 1, extents[2]};
     const int64_t steps[] = {strides[0], strides[1], extents[2] * strides[2], strides[2]};
-    return LikeChannelsLast(image, steps);
+    last = LikeChannelsLast(image, steps);
+  } else {
+    last = LikeChannelsLast(extents, strides) ||
+           LikeChannelsLast(source.desc.extents, source.desc.strides);
   }
-  if (!LikeChannelsLast(extents, strides) &&
-      !LikeChannelsLast(source.desc.extents, source.desc.strides)) {
-    return false;
-  }
-  if (weight.axes() == 4) return true;
-  // Not all of PyTorch's kernels for volumes know such memory.
-  return nb::cast<bool>(volumes_last_(source.object, weight.object, g.stride, g.padding, g.dilation,
+  if (!last || (weight.axes() < 5 && !asks_for_images_)) return last;
+  return nb::cast<bool>(results_last_(source.object, weight.object, g.stride, g.padding, g.dilation,
                                       g.transposed, g.output_padding, g.groups));
 }
 
@@ -256,12 +283,13 @@ nb::object TorchBridge::Convolution(nb::handle source, nb::handle weight, nb::ha
   if (!bias.is_none() && (!Read(bias, b) || b.desc.type != x.desc.type)) return nb::none();
   const Dims extents = window.OutExtents(x.extents(), w.extents());
   if (*std::min_element(extents.begin(), extents.end()) < 1) return nb::none();
-  nb::object result = Allocate(extents, x, ChannelsLast(x, w, geometry));
-  if (!Read(result, y)) return nb::none();
+  const bool last = ChannelsLast(x, w, geometry);
+  nb::object result = Allocate(extents, x, last);
+  if (!ReadAllocated(result, extents, x.desc.type, last, y)) return nb::none();
   const TensorDesc inputs[] = {std::move(x.desc), std::move(w.desc), std::move(b.desc)};
   const void* const in[] = {x.data, w.data, b.data};
-  const bool done = Run<Plan>(window.operation(), inputs, std::span(&y.desc, 1), in,
-                              std::span(&y.data, 1), RunOptions(), library_seconds_);
+  const bool done = Run<Plan>(library_seconds_, window.operation(), inputs, std::span(&y.desc, 1),
+                              in, std::span(&y.data, 1), RunOptions());
   return done ? result : nb::none();
 }
 
@@ -283,15 +311,15 @@ nb::object TorchBridge::ConvolutionBackward(nb::handle grad, nb::handle source, 
     const Dims extents = i == 0 ? x.extents() : i == 1 ? w.extents() : Dims{dy.extents()[1]};
     results[i] = Allocate(extents, x, last && i < 2);
     TorchTensor memory;
-    if (!Read(results[i], memory)) return nb::none();
+    if (!ReadAllocated(results[i], extents, x.desc.type, last && i < 2, memory)) return nb::none();
     outputs[i] = std::move(memory.desc);
     out[i] = memory.data;
   }
   const bool wanted = std::any_of(out.begin(), out.end(), [](void* data) { return data; });
   const TensorDesc inputs[] = {std::move(x.desc), std::move(w.desc), std::move(dy.desc)};
   const void* const in[] = {x.data, w.data, dy.data};
-  if (wanted && !Run<BackwardPlan>(window.operation(), inputs, outputs, in, out, RunOptions(),
-                                   library_seconds_)) {
+  if (wanted && !Run<BackwardPlan>(library_seconds_, window.operation(), inputs, outputs, in, out,
+                                   RunOptions())) {
     return nb::none();
   }
   return nb::make_tuple(results[0], results[1], results[2]);
@@ -299,7 +327,8 @@ nb::object TorchBridge::ConvolutionBackward(nb::handle grad, nb::handle source, 
 
 void BindTorchBridge(nb::module_& module) {
   nb::class_<TorchBridge>(module, "TorchBridge")
-      .def(nb::init<nb::module_, nb::callable>(), nb::arg("torch"), nb::arg("volumes_last"))
+      .def(nb::init<nb::module_, nb::callable, bool>(), nb::arg("torch"), nb::arg("results_last"),
+           nb::arg("asks_for_images"))
       .def_prop_ro("library_seconds", &TorchBridge::library_seconds)
       .def(
           "convolution",

@@ -43,9 +43,10 @@ struct TorchGeometry {
 
 class TorchBridge {
  public:
-  // `torch` is the module. volumes_last(source, weight, *geometry) says whether results of a
-  // convolution of volumes, with channels last in one of its arguments, have them last too.
-  TorchBridge(nanobind::module_ torch, nanobind::callable volumes_last);
+  // `torch` is the module. results_last(source, weight, *geometry) says whether the results of a
+  // convolution with channels last in one of its arguments have them last, too. It is asked for
+  // volumes, and for images if `asks_for_images`: all but old PyTorch say yes there.
+  TorchBridge(nanobind::module_ torch, nanobind::callable results_last, bool asks_for_images);
 
   nanobind::object Convolution(nanobind::handle source, nanobind::handle weight,
                                nanobind::handle bias, const TorchGeometry& geometry) const;
@@ -60,6 +61,9 @@ class TorchBridge {
   // False: of no type of convgrad's.
   bool Read(nanobind::handle object, TorchTensor& tensor) const;
   bool ReadAttributes(nanobind::handle object, TorchTensor& tensor) const;
+  // What Allocate made.
+  bool ReadAllocated(nanobind::handle object, const Dims& extents, DataType type,
+                     bool channels_last, TorchTensor& tensor) const;
   bool ReadBoth(nanobind::handle source, nanobind::handle weight, TorchTensor& x,
                 TorchTensor& w) const;
   bool ChannelsLast(const TorchTensor& source, const TorchTensor& weight,
@@ -68,7 +72,8 @@ class TorchBridge {
   nanobind::object Allocate(const Dims& extents, const TorchTensor& like, bool channels_last) const;
   Options RunOptions() const;
 
-  nanobind::object empty_, get_num_threads_, volumes_last_;
+  nanobind::object empty_, get_num_threads_, results_last_;
+  bool asks_for_images_;
   nanobind::object channels_last_, channels_last_3d_;
   std::array<std::pair<nanobind::object, DataType>, 3> types_;
   const DlpackExchange* exchange_;  // null before PyTorch 2.10

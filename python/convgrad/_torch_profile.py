@@ -12,7 +12,7 @@ class Row(NamedTuple):
     what: str  # forward, or backward and which of s(ource), w(eight), b(ias)
     problem: str
     calls: int
-    torch_seconds: float
+    torch_seconds: float  # 0 where PyTorch has no kernel
     convgrad_seconds: float  # 0 where PyTorch's kernel computed the result
 
 
@@ -51,25 +51,26 @@ class Report:
     ) -> Any:
         """Runs both; the result is the replacement's, if it has one."""
         self._convgrad_first = not self._convgrad_first
-        result, first, second = None, own, replacement
-        if self._convgrad_first:
-            first, second = second, first
+        order = (replacement, own) if self._convgrad_first else (own, replacement)
+        outputs: Dict[Any, Any] = {own: None, replacement: None}
         seconds = {}
-        for function in (first, second):
+        error = None
+        for function in order:
             begin = time.perf_counter()
-            output = function()
+            try:
+                outputs[function] = function()
+            except RuntimeError as refusal:  # a type that PyTorch has no kernel for, or an error
+                error = refusal
             seconds[function] = time.perf_counter() - begin
-            if function is replacement:
-                result = output
-            else:
-                of_torch = output
+        if error is not None and outputs[replacement] is None:
+            raise error
         times = self._times.setdefault((what, _describe(*problem)), [0, 0.0, 0.0])
         times[0] += 1
-        times[1] += seconds[own]
-        if result is None:
-            return of_torch
+        times[1] += seconds[own] if error is None else 0
+        if outputs[replacement] is None:
+            return outputs[own]
         times[2] += seconds[replacement]
-        return result
+        return outputs[replacement]
 
     @property
     def rows(self) -> List[Row]:
@@ -87,22 +88,21 @@ class Report:
 
     @property
     def saved_seconds(self) -> float:
-        return self.torch_seconds - self.convgrad_seconds
+        """Over the rows that both computed."""
+        return sum(row.torch_seconds - row.convgrad_seconds for row in self.rows
+                   if row.torch_seconds and row.convgrad_seconds)  # fmt: skip
 
     def __str__(self) -> str:
         lines = [f"{'':14}{'calls':>6}{'PyTorch':>11}{'convgrad':>11}{'':>8}  ms"]
         for row in self.rows:
-            line = f"{row.what:14}{row.calls:6}{row.torch_seconds * 1e3:11.3f}"
-            if row.convgrad_seconds:
-                ratio = row.torch_seconds / row.convgrad_seconds
-                line += f"{row.convgrad_seconds * 1e3:11.3f}{ratio:7.2f}x"
-            else:
-                line += f"{'PyTorch':>11}{'':8}"
+            line = f"{row.what:14}{row.calls:6}"
+            for seconds in (row.torch_seconds, row.convgrad_seconds):
+                line += f"{seconds * 1e3:11.3f}" if seconds else f"{'-':>11}"
+            both = row.torch_seconds and row.convgrad_seconds
+            line += f"{row.torch_seconds / row.convgrad_seconds:7.2f}x" if both else f"{'':8}"
             lines.append(f"{line}  {row.problem}")
-        total, ours = self.torch_seconds, self.convgrad_seconds
-        ratio = total / ours if ours else 1.0
         lines.append(
-            f"{'total':14}{sum(row.calls for row in self.rows):6}{total * 1e3:11.3f}"
-            f"{ours * 1e3:11.3f}{ratio:7.2f}x  saved {self.saved_seconds * 1e3:.3f} ms"
+            f"{'total':14}{sum(row.calls for row in self.rows):6}{self.torch_seconds * 1e3:11.3f}"
+            f"{self.convgrad_seconds * 1e3:11.3f}{'':8}  saved {self.saved_seconds * 1e3:.3f} ms"
         )
         return "\n".join(lines)

@@ -38,30 +38,29 @@ _bridge: Optional[_core.TorchBridge] = None
 _own_forward: Optional[Callable[..., Any]] = None
 _own_backward: Optional[Callable[..., Any]] = None
 
-# Backends without a convolution of their own: the dispatcher has the same kernel there as for the
-# CPU, the one that serves every backend.
-_OTHER_BACKENDS = ("FPGA", "VE", "MAIA", "ORT", "IPU")
-
-
 def _own_kernel(name: str) -> Callable[..., Any]:
     """PyTorch's kernel of an operator for the CPU, which the replacement falls back to: a call by
     the operator's name would end in the replacement again."""
     operator = getattr(torch.ops.aten, name).default
     keys = torch._C.DispatchKey
-    if hasattr(torch.library, "get_kernel"):
+    if hasattr(torch.library, "get_kernel"):  # PyTorch 2.10
         kernel = torch.library.get_kernel(operator, "CPU")
         on_cpu = torch._C.DispatchKeySet(keys.CPU)
         return lambda *arguments: kernel.call_boxed(on_cpu, *arguments)
-    key = next(getattr(keys, other) for other in _OTHER_BACKENDS if hasattr(keys, other))
-    return lambda *arguments: operator._op_dk(key, *arguments)
+    # The kernel that serves every backend which has none of its own.
+    return lambda *arguments: operator._op_dk(keys.CompositeExplicitAutograd, *arguments)
 
 
-def _volumes_channels_last(
+# PyTorch 1.13 has other rules for the memory of results than all later versions.
+_OLD_RULES = not hasattr(torch._C, "_conv_determine_backend_memory_format")
+
+
+def _results_last(
     source, weight, stride, padding, dilation, transposed, output_padding, groups
 ) -> bool:
-    """Not all of PyTorch's kernels for volumes know channels-last memory: it says which runs."""
-    if not hasattr(torch._C, "_conv_determine_backend_memory_format"):
-        return source.dtype != torch.float16
+    """Not all of PyTorch's kernels know channels-last memory: it says which of them runs."""
+    if _OLD_RULES:
+        return not transposed and source.dim() < 5
     backend = torch._C._select_conv_backend(
         source, weight, None, stride, padding, dilation, transposed, output_padding, groups
     )
@@ -102,7 +101,7 @@ def _register() -> None:
     if _bridge is None:
         _own_forward = _own_kernel("convolution")
         _own_backward = _own_kernel("convolution_backward")
-        _bridge = _core.TorchBridge(torch, _volumes_channels_last)
+        _bridge = _core.TorchBridge(torch, _results_last, _OLD_RULES)
     _library = torch.library.Library("aten", "IMPL")
     _library.impl("convolution", _convolution, "CPU")
     _library.impl("convolution_backward", _convolution_backward, "CPU")
