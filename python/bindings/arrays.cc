@@ -125,8 +125,9 @@ Array ParseArray(nb::handle object, std::string_view name, Access access) {
     }
   }
   if (!nb::try_cast<nb::ndarray<nb::ro>>(source, array, false)) {
-    const std::string text = std::string(name) + " is a " + TypeName(object) +
-                             ", expected an array that speaks DLPack or the buffer protocol";
+    const std::string text =
+        std::string(name) + " is a " + TypeName(object) +
+        ", expected an array on the CPU that speaks DLPack or the buffer protocol";
     throw nb::type_error(text.c_str());
   }
   if (access == Access::kWrite) Refuse(name, "is read-only, expected memory to write to");

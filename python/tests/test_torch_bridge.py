@@ -365,6 +365,44 @@ def run_script(script, **environment):
     ).stdout.split()  # fmt: skip
 
 
+def test_two_processes_with_gloo():
+    """DistributedDataParallel: gradients of two halves of a batch, averaged, on both processes."""
+    if not torch.distributed.is_available() or not torch.distributed.is_gloo_available():
+        pytest.skip("needs torch.distributed with gloo")
+    import tempfile
+
+    script = """
+import sys, torch, convgrad.torch
+from torch import distributed
+rank, store = int(sys.argv[1]), sys.argv[2]
+torch.set_num_threads(1)
+distributed.init_process_group("gloo", init_method="file://" + store, rank=rank, world_size=2)
+torch.manual_seed(1)
+network = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3), torch.nn.ConvTranspose2d(4, 2, 2, 2))
+for p in network.parameters(): p.data = p.data.mul(8).round()
+x = torch.randint(-2, 3, (4, 3, 6, 6)).float()
+parallel = torch.nn.parallel.DistributedDataParallel(network)
+convgrad.torch.enable()
+parallel(x[2 * rank : 2 * rank + 2]).sum().backward()
+convgrad.torch.disable()
+averaged = [p.grad.clone() for p in network.parameters()]
+network.zero_grad()
+network(x).sum().backward()
+assert all(torch.equal(2 * a, p.grad) for a, p in zip(averaged, network.parameters()))
+distributed.barrier()
+"""
+    with tempfile.TemporaryDirectory() as folder:
+        store = os.path.join(folder, "store")
+        processes = [
+            subprocess.Popen([sys.executable, "-c", script, str(rank), store],
+                             stderr=subprocess.PIPE, text=True)
+            for rank in range(2)
+        ]  # fmt: skip
+        for process in processes:
+            errors = process.communicate(timeout=120)[1]
+            assert process.returncode == 0, errors
+
+
 @pytest.mark.skipif(not os.path.exists("/proc/self/task"), reason="needs Linux's /proc")
 @pytest.mark.parametrize("first", ["convgrad.torch", "torch"])
 def test_threads_are_pytorchs(first):
@@ -394,6 +432,10 @@ def best_overhead(call, spent, count=400, stretches=15):
     return least * 1e6
 
 
+@pytest.mark.skipif(
+    not hasattr(torch.Tensor, "__dlpack_c_exchange_api__"),
+    reason="31 us without DLPack's exchange functions, which PyTorch has since 2.10",
+)
 def test_overhead_of_a_call():
     """At most 30 us over what the library itself takes."""
     torch.set_num_threads(1)
