@@ -10,16 +10,18 @@
 """
 
 from ._core import __version__
-from ._operations import (
-    conv_transpose,
+from ._first_generation import (
     conv_transpose_backprop_data,
     conv_transpose_backprop_filters,
+    convolution_backprop_data,
+    convolution_backprop_filters,
+)
+from ._operations import (
+    conv_transpose,
     conv_transpose_backward,
     conv_transpose_backward_data,
     conv_transpose_backward_weights,
     convolution,
-    convolution_backprop_data,
-    convolution_backprop_filters,
     convolution_backward,
     convolution_backward_data,
     convolution_backward_weights,

@@ -6,7 +6,7 @@ import importlib
 import pytest
 
 
-@pytest.mark.parametrize("name", ["_operations", "_plan", "grad"])
+@pytest.mark.parametrize("name", ["_first_generation", "_operations", "_plan", "grad"])
 def test_docstrings(name):
     module = importlib.import_module("convgrad." + name)
     result = doctest.testmod(module)
