@@ -1,4 +1,4 @@
-"""Trains a residual network on PyTorch's CPU kernels and on convgrad's, with one line of difference.
+"""Trains a residual network on PyTorch's own CPU kernels and, by one more line, on convgrad's.
 
     python examples/train_cnn.py            # about half a minute
     python examples/train_cnn.py --steps 2 --batch 4    # a few seconds
@@ -24,7 +24,9 @@ class Block(nn.Module):
         self.first = nn.Conv2d(source, out, 3, stride, 1, bias=False)
         self.second = nn.Conv2d(out, out, 3, 1, 1, bias=False)
         self.norms = nn.ModuleList([nn.BatchNorm2d(out), nn.BatchNorm2d(out)])
-        self.short = nn.Conv2d(source, out, 1, stride, bias=False) if source != out else nn.Identity()
+        self.short = (
+            nn.Conv2d(source, out, 1, stride, bias=False) if source != out else nn.Identity()
+        )
 
     def forward(self, x):
         y = self.second(F.relu(self.norms[0](self.first(x))))

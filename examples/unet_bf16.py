@@ -18,7 +18,10 @@ from torch.nn import functional as F
 
 def two_convolutions(source, out):
     return nn.Sequential(
-        nn.Conv2d(source, out, 3, padding=1), nn.ReLU(), nn.Conv2d(out, out, 3, padding=1), nn.ReLU()
+        nn.Conv2d(source, out, 3, padding=1),
+        nn.ReLU(),
+        nn.Conv2d(out, out, 3, padding=1),
+        nn.ReLU(),
     )
 
 
@@ -98,7 +101,9 @@ def main():
     if not options.skip_own:
         try:
             own = min(timed(options.steps + i)[1] for i in range(2))
-            print(f"one step on PyTorch's kernels: {own * 1e3:.1f} ms, {own / ours:.1f} times as long")
+            print(
+                f"one step on PyTorch's kernels: {own * 1e3:.1f} ms, {own / ours:.1f} times as long"
+            )
         except RuntimeError as error:
             print(f"PyTorch's kernels: {error}")
     print(f"loss {results[0][0]:.3f} at first, {results[-1][0]:.3f} after {len(results)} steps")

@@ -1,11 +1,11 @@
 """python -m convgrad: version, CPU, kernels and peak."""
 
 import platform
+from typing import Dict
 
 import convgrad
 from convgrad import _core
 from convgrad._arrays import NAMES
-
 
 # Arm's CPUs have numbers where others have names.
 _ARM_PARTS = {
@@ -16,7 +16,7 @@ _ARM_PARTS = {
 
 def cpu_name() -> str:
     """As the system calls it."""
-    fields = {}
+    fields: Dict[str, str] = {}
     try:
         with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as lines:
             for line in lines:

@@ -54,7 +54,8 @@ def convolution_backprop_data(
     )  # fmt: skip
     check_beta(beta, out)
     return run_call(
-        "ConvolutionBackpropData", attributes, (output_delta, filter), () if out is None else (out,),
+        "ConvolutionBackpropData", attributes, (output_delta, filter),
+        () if out is None else (out,),
         options_tuple(threads, beta, workspace_limit, kernel),
     )[0]  # fmt: skip
 
@@ -84,9 +85,9 @@ def convolution_backprop_filters(
     """ConvolutionBackpropFilters, the first generation's name of ConvolutionBackwardWeights.
 
     filter_shape is needed unless ``out`` has it.
-    bias_delta: True asks for the gradient of the bias as well, an array is memory for it; the result
-    is then a pair. out_dtype: "f32" keeps the sums of bf16 or f16 data. per_sample: a gradient
-    for each image, (N, filter...).
+    bias_delta: True asks for the gradient of the bias as well, an array is memory for it; the
+    result is then a pair. out_dtype: "f32" keeps the sums of bf16 or f16 data. per_sample: a
+    gradient for each image, (N, filter...).
 
     >>> import numpy, convgrad
     >>> ones = numpy.ones((1, 3, 1), "float32")
@@ -101,7 +102,8 @@ def convolution_backprop_filters(
         filter_format=filter_format, filter_shape=filter_shape,
     )  # fmt: skip
     return gradient_of_weights(
-        "ConvolutionBackpropFilters", attributes, input_forward, output_delta, out, bias_delta, out_dtype,
+        "ConvolutionBackpropFilters", attributes, input_forward, output_delta, out, bias_delta,
+        out_dtype,
         options_tuple(threads, beta, workspace_limit, kernel, per_sample),
     )  # fmt: skip
 
@@ -143,7 +145,8 @@ def conv_transpose_backprop_data(
     )  # fmt: skip
     check_beta(beta, out)
     return run_call(
-        "ConvTransposeBackpropData", attributes, (output_delta, filter), () if out is None else (out,),
+        "ConvTransposeBackpropData", attributes, (output_delta, filter),
+        () if out is None else (out,),
         options_tuple(threads, beta, workspace_limit, kernel),
     )[0]  # fmt: skip
 
@@ -174,9 +177,9 @@ def conv_transpose_backprop_filters(
     """ConvTransposeBackpropFilters, the first generation's name of ConvTransposeBackwardWeights.
 
     filter_shape is needed unless ``out`` has it, with the channel axes in the other order.
-    bias_delta: True asks for the gradient of the bias as well, an array is memory for it; the result
-    is then a pair. out_dtype: "f32" keeps the sums of bf16 or f16 data. per_sample: a gradient
-    for each image, (N, filter...).
+    bias_delta: True asks for the gradient of the bias as well, an array is memory for it; the
+    result is then a pair. out_dtype: "f32" keeps the sums of bf16 or f16 data. per_sample: a
+    gradient for each image, (N, filter...).
 
     >>> import numpy, convgrad
     >>> src = numpy.array([1, 10], "float32").reshape(1, 2, 1)
@@ -192,6 +195,7 @@ def conv_transpose_backprop_filters(
         filter_format=filter_format, filter_shape=filter_shape,
     )  # fmt: skip
     return gradient_of_weights(
-        "ConvTransposeBackpropFilters", attributes, input_forward, output_delta, out, bias_delta, out_dtype,
+        "ConvTransposeBackpropFilters", attributes, input_forward, output_delta, out, bias_delta,
+        out_dtype,
         options_tuple(threads, beta, workspace_limit, kernel, per_sample),
     )  # fmt: skip

@@ -125,9 +125,7 @@ def conv1d_input(
     groups: int = 1,
 ) -> Array:
     """The gradient of conv1d with respect to its input, of the shape input_size."""
-    return _input(
-        1, input_size, weight, grad_output, stride, padding, dilation, groups
-    )
+    return _input(1, input_size, weight, grad_output, stride, padding, dilation, groups)
 
 
 def conv1d_weight(
@@ -140,9 +138,7 @@ def conv1d_weight(
     groups: int = 1,
 ) -> Array:
     """The gradient of conv1d with respect to its weight, of the shape weight_size."""
-    return _weight(
-        1, input, weight_size, grad_output, stride, padding, dilation, groups
-    )
+    return _weight(1, input, weight_size, grad_output, stride, padding, dilation, groups)
 
 
 def conv1d_weight_per_sample(
@@ -154,10 +150,8 @@ def conv1d_weight_per_sample(
     dilation: Axes = 1,
     groups: int = 1,
 ) -> Array:
-    """The gradient of conv1d with respect to its weight for each image, (N, *weight_size)."""
-    return _weight(
-        1, input, weight_size, grad_output, stride, padding, dilation, groups, True
-    )
+    """The gradient of conv1d with respect to weight, for each image: (N, *weight_size)."""
+    return _weight(1, input, weight_size, grad_output, stride, padding, dilation, groups, True)
 
 
 def conv_transpose1d_input(
@@ -202,7 +196,7 @@ def conv_transpose1d_weight_per_sample(
     groups: int = 1,
     dilation: Axes = 1,
 ) -> Array:
-    """The gradient of conv_transpose1d with respect to its weight for each image, (N, *weight_size)."""
+    """The gradient of conv_transpose1d with respect to weight, for each image: (N, *weight_size)."""
     return _transpose_weight(
         1, input, weight_size, grad_output, stride, padding, output_padding, groups, dilation, True
     )
@@ -224,9 +218,7 @@ def conv2d_input(
     >>> convgrad.grad.conv2d_input((1, 1, 3, 3), weight, grad_output, padding=1)[0, 0].tolist()
     [[4.0, 6.0, 4.0], [6.0, 9.0, 6.0], [4.0, 6.0, 4.0]]
     """
-    return _input(
-        2, input_size, weight, grad_output, stride, padding, dilation, groups
-    )
+    return _input(2, input_size, weight, grad_output, stride, padding, dilation, groups)
 
 
 def conv2d_weight(
@@ -245,9 +237,7 @@ def conv2d_weight(
     >>> convgrad.grad.conv2d_weight(input, (1, 1, 3, 3), grad_output, padding="same")[0, 0].tolist()
     [[4.0, 6.0, 4.0], [6.0, 9.0, 6.0], [4.0, 6.0, 4.0]]
     """
-    return _weight(
-        2, input, weight_size, grad_output, stride, padding, dilation, groups
-    )
+    return _weight(2, input, weight_size, grad_output, stride, padding, dilation, groups)
 
 
 def conv2d_weight_per_sample(
@@ -259,16 +249,14 @@ def conv2d_weight_per_sample(
     dilation: Axes = 1,
     groups: int = 1,
 ) -> Array:
-    """The gradient of conv2d with respect to its weight for each image, (N, *weight_size).
+    """The gradient of conv2d with respect to weight, for each image: (N, *weight_size).
 
     >>> import numpy, convgrad.grad
     >>> input, grad_output = numpy.ones((8, 1, 5, 5), "f4"), numpy.ones((8, 4, 5, 5), "f4")
     >>> convgrad.grad.conv2d_weight_per_sample(input, (4, 1, 3, 3), grad_output, padding=1).shape
     (8, 4, 1, 3, 3)
     """
-    return _weight(
-        2, input, weight_size, grad_output, stride, padding, dilation, groups, True
-    )
+    return _weight(2, input, weight_size, grad_output, stride, padding, dilation, groups, True)
 
 
 def conv_transpose2d_input(
@@ -313,7 +301,7 @@ def conv_transpose2d_weight_per_sample(
     groups: int = 1,
     dilation: Axes = 1,
 ) -> Array:
-    """The gradient of conv_transpose2d with respect to its weight for each image, (N, *weight_size)."""
+    """The gradient of conv_transpose2d with respect to weight, for each image: (N, *weight_size)."""
     return _transpose_weight(
         2, input, weight_size, grad_output, stride, padding, output_padding, groups, dilation, True
     )
@@ -329,9 +317,7 @@ def conv3d_input(
     groups: int = 1,
 ) -> Array:
     """The gradient of conv3d with respect to its input, of the shape input_size."""
-    return _input(
-        3, input_size, weight, grad_output, stride, padding, dilation, groups
-    )
+    return _input(3, input_size, weight, grad_output, stride, padding, dilation, groups)
 
 
 def conv3d_weight(
@@ -344,9 +330,7 @@ def conv3d_weight(
     groups: int = 1,
 ) -> Array:
     """The gradient of conv3d with respect to its weight, of the shape weight_size."""
-    return _weight(
-        3, input, weight_size, grad_output, stride, padding, dilation, groups
-    )
+    return _weight(3, input, weight_size, grad_output, stride, padding, dilation, groups)
 
 
 def conv3d_weight_per_sample(
@@ -358,10 +342,8 @@ def conv3d_weight_per_sample(
     dilation: Axes = 1,
     groups: int = 1,
 ) -> Array:
-    """The gradient of conv3d with respect to its weight for each image, (N, *weight_size)."""
-    return _weight(
-        3, input, weight_size, grad_output, stride, padding, dilation, groups, True
-    )
+    """The gradient of conv3d with respect to weight, for each image: (N, *weight_size)."""
+    return _weight(3, input, weight_size, grad_output, stride, padding, dilation, groups, True)
 
 
 def conv_transpose3d_input(
@@ -406,7 +388,7 @@ def conv_transpose3d_weight_per_sample(
     groups: int = 1,
     dilation: Axes = 1,
 ) -> Array:
-    """The gradient of conv_transpose3d with respect to its weight for each image, (N, *weight_size)."""
+    """The gradient of conv_transpose3d with respect to weight, for each image: (N, *weight_size)."""
     return _transpose_weight(
         3, input, weight_size, grad_output, stride, padding, output_padding, groups, dilation, True
     )

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from typing import Any, Callable, Iterator, Optional
+from typing import Any, Callable, Iterator, List, Optional
 
 import torch
 
@@ -30,13 +30,17 @@ __all__ = ["disable", "enable", "enabled", "is_enabled", "profile"]
 
 _lock = threading.Lock()
 _library: Optional[torch.library.Library] = None
-_users = 0  # enable() and open enabled() together
+# What is wanted, a flag each: is the forward pass replaced, too?
+_on: List[bool] = []  # by enable(): one or none
+_blocks: List[bool] = []  # of enabled() and profile() that are open
+_registered: Optional[bool] = None  # what is replaced now
 _report: Optional[Report] = None
 
 
 _bridge: Optional[_core.TorchBridge] = None
 _own_forward: Optional[Callable[..., Any]] = None
 _own_backward: Optional[Callable[..., Any]] = None
+
 
 def _own_kernel(name: str) -> Callable[..., Any]:
     """PyTorch's kernel of an operator for the CPU, which the replacement falls back to: a call by
@@ -83,9 +87,8 @@ def _convolution(*arguments):
 
 def _convolution_backward(*arguments):
     if _report is not None:
-        _, source, weight, _, stride, padding, dilation, transposed, output_padding, groups, mask = (
-            arguments
-        )
+        source, weight, mask = arguments[1], arguments[2], arguments[10]
+        stride, padding, dilation, transposed, output_padding, groups = arguments[4:10]
         return _report.compare(
             "backward " + "".join(name for name, wanted in zip("swb", mask) if wanted),
             (source, weight, (transposed, stride, padding, dilation, output_padding, groups)),
@@ -96,60 +99,73 @@ def _convolution_backward(*arguments):
     return _own_backward(*arguments) if results is None else results
 
 
-def _register() -> None:
+def _register(forward: bool) -> None:
     global _library, _bridge, _own_forward, _own_backward
     if _bridge is None:
         _own_forward = _own_kernel("convolution")
         _own_backward = _own_kernel("convolution_backward")
         _bridge = _core.TorchBridge(torch, _results_last, _OLD_RULES)
     _library = torch.library.Library("aten", "IMPL")
-    _library.impl("convolution", _convolution, "CPU")
     _library.impl("convolution_backward", _convolution_backward, "CPU")
+    if forward:
+        _library.impl("convolution", _convolution, "CPU")
 
 
 def _unregister() -> None:
     global _library
-    if hasattr(_library, "_destroy"):
-        _library._destroy()
+    destroy = getattr(_library, "_destroy", None)  # before PyTorch 2.1, letting it go is enough
+    if destroy is not None:
+        destroy()
     _library = None
 
 
-def enable() -> None:
+def _update() -> None:
+    """Registers and unregisters, as wanted; under the lock."""
+    global _registered
+    wanted = any(_on + _blocks) if _on or _blocks else None
+    if wanted == _registered:
+        return
+    if _registered is not None:
+        _unregister()
+    if wanted is not None:
+        _register(wanted)
+    _registered = wanted
+
+
+def enable(*, forward: bool = True) -> None:
     """From here on, convgrad computes PyTorch's convolutions and their gradients on the CPU.
 
-    Calls count: each needs its own :func:`disable`.
+    With ``forward=False`` the gradients alone; the forward pass stays PyTorch's.
     """
-    global _users
     with _lock:
-        if _users == 0:
-            _register()
-        _users += 1
+        _on[:] = [forward]
+        _update()
 
 
 def disable() -> None:
-    """Takes back one :func:`enable`; after the last, PyTorch is as it was. More are harmless."""
-    global _users
+    """Takes :func:`enable` back: PyTorch is as it was, after the last open :func:`enabled`."""
     with _lock:
-        if _users == 0:
-            return
-        _users -= 1
-        if _users == 0:
-            _unregister()
+        _on.clear()
+        _update()
 
 
 def is_enabled() -> bool:
-    """Whether convgrad computes PyTorch's convolutions."""
-    return _users > 0
+    """Whether convgrad computes PyTorch's convolutions, or their gradients alone."""
+    return _registered is not None
 
 
 @contextlib.contextmanager
-def enabled() -> Iterator[None]:
+def enabled(*, forward: bool = True) -> Iterator[None]:
     """:func:`enable` for the length of a ``with`` block."""
-    enable()
+    with _lock:
+        _blocks.append(forward)
+        _update()
     try:
         yield
     finally:
-        disable()
+        with _lock:
+            _blocks.remove(forward)
+            _update()
 
 
 @contextlib.contextmanager

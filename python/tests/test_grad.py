@@ -34,7 +34,12 @@ def test_padding_by_name(integers):
         convgrad.grad.conv_transpose2d_weight(x, size, dy, padding="same")
 
 
-CASES = [(1, 0, 1, 1), (2, 1, 1, 2), (1, 2, 2, 4), (3, 1, 2, 1)]  # stride, padding, dilation, groups
+CASES = [
+    (1, 0, 1, 1),
+    (2, 1, 1, 2),
+    (1, 2, 2, 4),
+    (3, 1, 2, 1),
+]  # stride, padding, dilation, groups
 
 
 @pytest.mark.parametrize("rank", [1, 2, 3])
@@ -60,7 +65,9 @@ def test_against_torch(rank, stride, padding, dilation, groups):
             result = getattr(ours, name)(*given, *tail)
             assert result.dtype == dtype and torch.equal(result, expected.to(dtype))
         # Leaves of autograd, as in PyTorch's own examples, and the same from NumPy.
-        given = [a.float().requires_grad_() if isinstance(a, torch.Tensor) else a for a in arguments]
+        given = [
+            a.float().requires_grad_() if isinstance(a, torch.Tensor) else a for a in arguments
+        ]
         result = getattr(ours, name)(*given, *tail)
         assert not result.requires_grad and torch.equal(result, expected.float())
         given = [a.float().numpy() if isinstance(a, torch.Tensor) else a for a in arguments]
@@ -102,7 +109,9 @@ def test_views_of_torch_are_read_and_written_in_place():
     out = torch.zeros(2, 3, 6, 8, dtype=torch.bfloat16).permute(0, 3, 1, 2)[:, ::2]
     assert convgrad.convolution(x, w, out=out, **window) is out
     assert torch.equal(out.double(), torch.conv2d(x.double(), w.double(), padding=1))
-    with pytest.raises(TypeError, match="src is a torch.Tensor, expected an array on the CPU|device"):
+    with pytest.raises(
+        TypeError, match="src is a torch.Tensor, expected an array on the CPU|device"
+    ):
         convgrad.convolution(x.to("meta"), w, **window)
 
 

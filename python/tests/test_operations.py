@@ -167,6 +167,19 @@ def test_views_of_any_strides_are_read_in_place():
         assert numpy.array_equal(convgrad.convolution(view, w, **WINDOW), expected)
 
 
+def test_nothing_is_copied():
+    """A gibibyte of zeros that is one float repeated: a copy would take memory."""
+    import resource
+
+    x = numpy.broadcast_to(numpy.zeros((1, 1, 1, 1), "float32"), (1, 512, 2048, 256))
+    w = integers(8, 512, 1, 1)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    window = dict(WINDOW, strides=(1024, 256), pads_begin=(0, 0), pads_end=(0, 0))
+    assert not convgrad.convolution(x, w, threads=1, **window).any()
+    grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+    assert grown < 64 << 10  # KiB
+
+
 def test_read_only_inputs_are_read_and_read_only_outputs_refused():
     x, w = integers(1, 2, 5, 5), integers(3, 2, 3, 3)
     expected = convgrad.convolution(x, w, **WINDOW)
@@ -227,14 +240,13 @@ def test_gradients_for_each_image():
 def test_any_of_the_gradients_in_one_call(mask, transposed):
     x, w, dy = integers(2, 4, 5, 5), integers(4, 4, 3, 3), integers(2, 4, 5, 5)
     window = dict(WINDOW, weights_format="IOX" if transposed else "OIX")
-    if transposed:
-        together, of_data, of_weights = (convgrad.conv_transpose_backward,
-            convgrad.conv_transpose_backward_data, convgrad.conv_transpose_backward_weights)  # fmt: skip
-        dx = of_data(dy, w, **window)
-    else:
-        together, of_data, of_weights = (convgrad.convolution_backward,
-            convgrad.convolution_backward_data, convgrad.convolution_backward_weights)  # fmt: skip
-        dx = of_data(dy, w, dst_shape=x.shape, **window)
+    family = "conv_transpose" if transposed else "convolution"
+    together, of_data, of_weights = (
+        getattr(convgrad, family + name)
+        for name in ("_backward", "_backward_data", "_backward_weights")
+    )
+    known = {} if transposed else {"dst_shape": x.shape}
+    dx = of_data(dy, w, **known, **window)
     dw, db = of_weights(x, dy, weights_shape=w.shape, diff_bias=True, **window)
     results = together(x, w, dy, output_mask=mask, **window)
     for wanted, result, expected in zip(mask, results, (dx, dw, db)):

@@ -14,7 +14,9 @@ WINDOW = dict(strides=(1, 1), pads_begin=(1, 1), pads_end=(1, 1), dilations=(1, 
 
 def test_a_plan_runs_as_often_as_wanted(integers):
     x, w, dy = integers(2, 3, 6, 6), integers(4, 3, 3, 3), integers(2, 4, 6, 6)
-    made = convgrad.plan("Convolution", convgrad.Tensor(x.shape), convgrad.Tensor(w.shape), **WINDOW)
+    made = convgrad.plan(
+        "Convolution", convgrad.Tensor(x.shape), convgrad.Tensor(w.shape), **WINDOW
+    )
     assert made.outputs == (convgrad.Tensor((2, 4, 6, 6), "f32", (144, 36, 6, 1)),)
     assert made.kernel in convgrad.kernels() and made.workspace_bytes >= 0
     assert made.flops > 0 and made.error_bound > 0
@@ -60,7 +62,14 @@ def test_the_report_of_the_module():
     output = subprocess.run(
         [sys.executable, "-m", "convgrad"], check=True, capture_output=True, text=True
     ).stdout
-    for word in (f"convgrad {convgrad.__version__}", "cpu ", "kernel ", "contract", "peak ", "bf16"):
+    for word in (
+        f"convgrad {convgrad.__version__}",
+        "cpu ",
+        "kernel ",
+        "contract",
+        "peak ",
+        "bf16",
+    ):
         assert word in output
 
 

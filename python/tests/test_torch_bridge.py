@@ -304,14 +304,20 @@ def test_enable_and_disable_leave_pytorch_as_it_was():
         for name in ("convolution", "convolution_backward")
     ]
     before = tables()
+    convgrad.torch.disable()  # harmless
     for _ in range(3):
         convgrad.torch.enable()
-        with convgrad.torch.enabled():
-            assert tables() != before
+        convgrad.torch.enable()  # no more than once
         assert convgrad.torch.is_enabled() and tables() != before
-        convgrad.torch.disable()
-        convgrad.torch.disable()
-        assert tables() == before
+        with convgrad.torch.enabled(), convgrad.torch.enabled():
+            convgrad.torch.disable()
+            assert convgrad.torch.is_enabled() and tables() != before
+        assert not convgrad.torch.is_enabled() and tables() == before
+    convgrad.torch.enable(forward=False)  # the gradients alone
+    with convgrad.torch.enabled():
+        assert tables()[0] != before[0]
+    assert tables()[0] == before[0] and tables()[1] != before[1]
+    convgrad.torch.disable()
     with pytest.raises(ZeroDivisionError), convgrad.torch.enabled():
         1 / 0
     assert tables() == before
