@@ -196,7 +196,7 @@ def conv_transpose1d_weight_per_sample(
     groups: int = 1,
     dilation: Axes = 1,
 ) -> Array:
-    """The gradient of conv_transpose1d with respect to weight, for each image: (N, *weight_size)."""
+    """The gradient of conv_transpose1d with respect to weight, for each image."""
     return _transpose_weight(
         1, input, weight_size, grad_output, stride, padding, output_padding, groups, dilation, True
     )
@@ -301,7 +301,7 @@ def conv_transpose2d_weight_per_sample(
     groups: int = 1,
     dilation: Axes = 1,
 ) -> Array:
-    """The gradient of conv_transpose2d with respect to weight, for each image: (N, *weight_size)."""
+    """The gradient of conv_transpose2d with respect to weight, for each image."""
     return _transpose_weight(
         2, input, weight_size, grad_output, stride, padding, output_padding, groups, dilation, True
     )
@@ -388,7 +388,7 @@ def conv_transpose3d_weight_per_sample(
     groups: int = 1,
     dilation: Axes = 1,
 ) -> Array:
-    """The gradient of conv_transpose3d with respect to weight, for each image: (N, *weight_size)."""
+    """The gradient of conv_transpose3d with respect to weight, for each image."""
     return _transpose_weight(
         3, input, weight_size, grad_output, stride, padding, output_padding, groups, dilation, True
     )
