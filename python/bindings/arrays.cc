@@ -104,9 +104,12 @@ Dims ParseDims(nb::handle object, std::string_view name) {
 }
 
 nb::tuple ToTuple(const Dims& dims) {
-  nb::list list;
-  for (int64_t value : dims) list.append(value);
-  return nb::tuple(list);
+  PyObject* const tuple = PyTuple_New(static_cast<Py_ssize_t>(dims.size()));
+  if (tuple == nullptr) throw nb::python_error();
+  for (size_t i = 0; i < dims.size(); ++i) {
+    PyTuple_SET_ITEM(tuple, static_cast<Py_ssize_t>(i), PyLong_FromLongLong(dims[i]));
+  }
+  return nb::steal<nb::tuple>(tuple);
 }
 
 Array ParseArray(nb::handle object, std::string_view name, Access access) {

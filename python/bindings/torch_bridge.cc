@@ -94,6 +94,22 @@ bool LikeChannelsLast(std::span<const int64_t> extents, std::span<const int64_t>
   return true;
 }
 
+// As PyTorch lays out a new tensor.
+Dims DenseStrides(const Dims& extents, bool channels_last) {
+  Dims strides(extents.size());
+  int64_t step = 1;
+  if (channels_last) {
+    strides[1] = step;
+    step = extents[1];
+  }
+  for (size_t axis = extents.size(); axis-- > 0;) {
+    if (axis == 1 && channels_last) continue;
+    strides[axis] = step;
+    step *= extents[axis];
+  }
+  return strides;
+}
+
 const DlpackExchange* ExchangeOf(const nb::module_& torch) {
   const nb::object capsule =
       nb::getattr(torch.attr("Tensor"), "__dlpack_c_exchange_api__", nb::none());
@@ -118,10 +134,10 @@ bool Wanted(nb::handle mask, size_t i) {
 }
 
 template <class AnyPlan>
-Status MakeAndRun(const Operation& operation, std::span<const TensorDesc> inputs,
+Status MakeAndRun(const Window& window, std::span<const TensorDesc> inputs,
                   std::span<const TensorDesc> outputs, std::span<const void* const> in,
                   std::span<void* const> out, const Options& options) {
-  const Result<AnyPlan> plan = AnyPlan::Make(operation, inputs, outputs, options);
+  const Result<AnyPlan> plan = AnyPlan::Make(window.operation(), inputs, outputs, options);
   if (!plan.ok()) return plan.status();
   const auto bytes = static_cast<size_t>(plan->workspace_bytes());
   const std::unique_ptr<char[]> workspace(bytes > 0 ? new char[bytes] : nullptr);
@@ -152,6 +168,7 @@ bool TorchTensor::empty() const {
 
 TorchBridge::TorchBridge(nb::module_ torch, nb::callable results_last, bool asks_for_images)
     : empty_(torch.attr("empty")),
+      empty_like_(torch.attr("empty_like")),
       get_num_threads_(torch.attr("get_num_threads")),
       results_last_(std::move(results_last)),
       asks_for_images_(asks_for_images),
@@ -203,26 +220,12 @@ bool TorchBridge::ReadAttributes(nb::handle object, TorchTensor& tensor) const {
   return true;
 }
 
-bool TorchBridge::ReadAllocated(nb::handle object, const Dims& extents, DataType type,
-                                bool channels_last, TorchTensor& tensor) const {
-  if (exchange_ != nullptr) return Read(object, tensor);
-  tensor.object = object;
-  tensor.desc.type = type;
-  tensor.desc.extents = extents;
-  Dims& strides = tensor.desc.strides;
-  strides.resize(extents.size());
-  int64_t step = 1;
-  if (channels_last) {
-    strides[1] = step;
-    step = extents[1];
+void* TorchBridge::DataOf(nb::handle object) const {
+  nb::dlpack::dltensor view;
+  if (exchange_ != nullptr && exchange_->describe(object.ptr(), &view) == 0) {
+    return static_cast<char*>(view.data) + view.byte_offset;
   }
-  for (size_t axis = extents.size(); axis-- > 0;) {
-    if (axis == 1 && channels_last) continue;
-    strides[axis] = step;
-    step *= extents[axis];
-  }
-  tensor.data = PyLong_AsVoidPtr(CallMethod(object, data_ptr_).ptr());
-  return true;
+  return PyLong_AsVoidPtr(CallMethod(object, data_ptr_).ptr());
 }
 
 bool TorchBridge::ReadBoth(nb::handle source, nb::handle weight, TorchTensor& x,
@@ -249,23 +252,32 @@ bool TorchBridge::ChannelsLast(const TorchTensor& source, const TorchTensor& wei
                                       g.transposed, g.output_padding, g.groups));
 }
 
-nb::object TorchBridge::Allocate(const Dims& extents, const TorchTensor& like,
-                                 bool channels_last) const {
-  const bool one_row = channels_last && extents.size() == 3;
-  const nb::tuple shape =
-      one_row ? ToTuple({extents[0], extents[1], 1, extents[2]}) : ToTuple(extents);
+nb::object TorchBridge::Allocate(const TorchTensor& like, bool channels_last,
+                                 TorchTensor& memory) const {
+  const Dims& extents = memory.desc.extents;
+  memory.desc.type = like.desc.type;
+  memory.desc.strides = DenseStrides(extents, channels_last);
   nb::object result;
-  if (!channels_last) {
+  if (like.desc.extents == extents && like.desc.strides == memory.desc.strides) {
+    PyObject* const arguments[] = {like.object.ptr()};
+    result = nb::steal(PyObject_Vectorcall(empty_like_.ptr(), arguments, 1, nullptr));
+  } else if (!channels_last) {
+    const nb::tuple shape = ToTuple(extents);
     PyObject* const arguments[] = {like.object.ptr(), shape.ptr()};
     result = nb::steal(PyObject_VectorcallMethod(new_empty_.ptr(), arguments, 2, nullptr));
   } else {
+    const bool one_row = extents.size() == 3;
+    const nb::tuple shape =
+        one_row ? ToTuple({extents[0], extents[1], 1, extents[2]}) : ToTuple(extents);
     const nb::object& format = extents.size() == 5 ? channels_last_3d_ : channels_last_;
     const nb::object dtype = nb::getattr(like.object, dtype_);
     PyObject* const arguments[] = {shape.ptr(), dtype.ptr(), format.ptr()};
     result = nb::steal(PyObject_Vectorcall(empty_.ptr(), arguments, 1, empty_keywords_.ptr()));
+    if (result.is_valid() && one_row) result = result.attr(squeeze_)(2);
   }
   if (!result.is_valid()) throw nb::python_error();
-  return one_row ? result.attr(squeeze_)(2) : result;
+  memory.data = DataOf(result);
+  return result;
 }
 
 Options TorchBridge::RunOptions() const {
@@ -281,15 +293,14 @@ nb::object TorchBridge::Convolution(nb::handle source, nb::handle weight, nb::ha
   Window window;
   if (!ReadBoth(source, weight, x, w) || !window.Read(geometry, x.axes() - 2)) return nb::none();
   if (!bias.is_none() && (!Read(bias, b) || b.desc.type != x.desc.type)) return nb::none();
-  const Dims extents = window.OutExtents(x.extents(), w.extents());
+  Dims& extents = y.desc.extents;
+  extents = window.OutExtents(x.extents(), w.extents());
   if (*std::min_element(extents.begin(), extents.end()) < 1) return nb::none();
-  const bool last = ChannelsLast(x, w, geometry);
-  nb::object result = Allocate(extents, x, last);
-  if (!ReadAllocated(result, extents, x.desc.type, last, y)) return nb::none();
+  nb::object result = Allocate(x, ChannelsLast(x, w, geometry), y);
   const TensorDesc inputs[] = {std::move(x.desc), std::move(w.desc), std::move(b.desc)};
   const void* const in[] = {x.data, w.data, b.data};
-  const bool done = Run<Plan>(library_seconds_, window.operation(), inputs, std::span(&y.desc, 1),
-                              in, std::span(&y.data, 1), RunOptions());
+  const bool done = Run<Plan>(library_seconds_, window, inputs, std::span(&y.desc, 1), in,
+                              std::span(&y.data, 1), RunOptions());
   return done ? result : nb::none();
 }
 
@@ -308,18 +319,17 @@ nb::object TorchBridge::ConvolutionBackward(nb::handle grad, nb::handle source, 
   std::array<void*, 3> out = {};
   for (size_t i = 0; i < 3; ++i) {
     if (!Wanted(output_mask, i)) continue;
-    const Dims extents = i == 0 ? x.extents() : i == 1 ? w.extents() : Dims{dy.extents()[1]};
-    results[i] = Allocate(extents, x, last && i < 2);
     TorchTensor memory;
-    if (!ReadAllocated(results[i], extents, x.desc.type, last && i < 2, memory)) return nb::none();
+    memory.desc.extents = i == 0 ? x.extents() : i == 1 ? w.extents() : Dims{dy.extents()[1]};
+    results[i] = Allocate(i == 1 ? w : x, last && i < 2, memory);
     outputs[i] = std::move(memory.desc);
     out[i] = memory.data;
   }
   const bool wanted = std::any_of(out.begin(), out.end(), [](void* data) { return data; });
   const TensorDesc inputs[] = {std::move(x.desc), std::move(w.desc), std::move(dy.desc)};
   const void* const in[] = {x.data, w.data, dy.data};
-  if (wanted && !Run<BackwardPlan>(library_seconds_, window.operation(), inputs, outputs, in, out,
-                                   RunOptions())) {
+  if (wanted &&
+      !Run<BackwardPlan>(library_seconds_, window, inputs, outputs, in, out, RunOptions())) {
     return nb::none();
   }
   return nb::make_tuple(results[0], results[1], results[2]);

@@ -54,25 +54,24 @@ class TorchBridge {
   nanobind::object ConvolutionBackward(nanobind::handle grad, nanobind::handle source,
                                        nanobind::handle weight, const TorchGeometry& geometry,
                                        nanobind::handle output_mask) const;
-  // Spent in the library itself, planning and running, by all calls so far.
+  // Spent in the library itself, by all calls so far: making operations, planning and running.
   double library_seconds() const { return library_seconds_; }
 
  private:
   // False: of no type of convgrad's.
   bool Read(nanobind::handle object, TorchTensor& tensor) const;
   bool ReadAttributes(nanobind::handle object, TorchTensor& tensor) const;
-  // What Allocate made.
-  bool ReadAllocated(nanobind::handle object, const Dims& extents, DataType type,
-                     bool channels_last, TorchTensor& tensor) const;
+  void* DataOf(nanobind::handle object) const;
   bool ReadBoth(nanobind::handle source, nanobind::handle weight, TorchTensor& x,
                 TorchTensor& w) const;
   bool ChannelsLast(const TorchTensor& source, const TorchTensor& weight,
                     const TorchGeometry& geometry) const;
-  // Memory of PyTorch for `extents`, of the type of `like`.
-  nanobind::object Allocate(const Dims& extents, const TorchTensor& like, bool channels_last) const;
+  // A tensor of PyTorch with the type of `like` and the extents and strides of `memory`, which
+  // gets the pointer.
+  nanobind::object Allocate(const TorchTensor& like, bool channels_last, TorchTensor& memory) const;
   Options RunOptions() const;
 
-  nanobind::object empty_, get_num_threads_, results_last_;
+  nanobind::object empty_, empty_like_, get_num_threads_, results_last_;
   bool asks_for_images_;
   nanobind::object channels_last_, channels_last_3d_;
   std::array<std::pair<nanobind::object, DataType>, 3> types_;
