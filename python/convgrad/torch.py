@@ -8,9 +8,10 @@
         step()
     print(report)
 
-The CPU kernels of ``aten::convolution`` and ``aten::convolution_backward`` are replaced, below
-autograd, autocast and vmap, which go on as before. Tensors of f32, bf16 and f16 are convgrad's;
-every other type, device and layout, and whatever convgrad refuses, goes to PyTorch's own kernels.
+The CPU kernels of ``aten::convolution``, ``aten::_convolution`` (which traced models call) and
+``aten::convolution_backward`` are replaced, below autograd, autocast and vmap, which go on as
+before. Tensors of f32, bf16 and f16 are convgrad's; every other type, device and layout, and
+whatever convgrad refuses, goes to PyTorch's own kernels.
 Results lie in memory as PyTorch's would, and threads are PyTorch's own: ``torch.get_num_threads()``
 of them.
 """
@@ -72,17 +73,24 @@ def _results_last(
     return memory_format == torch.channels_last_3d
 
 
+# (benchmark, deterministic, cudnn_enabled, allow_tf32): what aten::_convolution has more than
+# aten::convolution, and no kernel of the CPU looks at.
+_MORE = (False, False, True, True)
+
+
 def _convolution(*arguments):
+    """aten::convolution, and aten::_convolution, which traced models call."""
+    arguments = arguments[:9]
     if _report is not None:
         source, weight, _, stride, padding, dilation, transposed, output_padding, groups = arguments
         return _report.compare(
             "forward",
             (source, weight, (transposed, stride, padding, dilation, output_padding, groups)),
-            lambda: _own_forward(*arguments),
+            lambda: _own_forward(*arguments, *_MORE),
             lambda: _bridge.convolution(*arguments),
         )
     result = _bridge.convolution(*arguments)
-    return _own_forward(*arguments) if result is None else result
+    return _own_forward(*arguments, *_MORE) if result is None else result
 
 
 def _convolution_backward(*arguments):
@@ -102,13 +110,14 @@ def _convolution_backward(*arguments):
 def _register(forward: bool) -> None:
     global _library, _bridge, _own_forward, _own_backward
     if _bridge is None:
-        _own_forward = _own_kernel("convolution")
+        _own_forward = _own_kernel("_convolution")
         _own_backward = _own_kernel("convolution_backward")
         _bridge = _core.TorchBridge(torch, _results_last, _OLD_RULES)
     _library = torch.library.Library("aten", "IMPL")
     _library.impl("convolution_backward", _convolution_backward, "CPU")
     if forward:
         _library.impl("convolution", _convolution, "CPU")
+        _library.impl("_convolution", _convolution, "CPU")
 
 
 def _unregister() -> None:

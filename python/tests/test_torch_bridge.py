@@ -258,6 +258,18 @@ def test_functions_of_functions():
     assert torch.equal(each[2], alone)
 
 
+def test_traced_and_scripted_models():
+    network = small_network()
+    x = torch.randn(2, 3, 16, 16)
+    calls = []
+    for model in (torch.jit.trace(network, x), torch.jit.script(network), network):
+        with convgrad.torch.profile() as report:
+            model(x).sum().backward()
+        assert all(row.convgrad_seconds > 0 for row in report.rows)
+        calls.append(sum(row.calls for row in report.rows))
+    assert calls == [8, 8, 8]
+
+
 def test_autocast():
     network = torch.nn.Conv2d(3, 4, 3)
     x = torch.randn(2, 3, 8, 8)
@@ -301,7 +313,7 @@ def test_leaves_that_need_no_gradient_accumulation_and_shared_weights():
 def test_enable_and_disable_leave_pytorch_as_it_was():
     tables = lambda: [
         torch._C._dispatch_dump_table("aten::" + name)
-        for name in ("convolution", "convolution_backward")
+        for name in ("convolution", "convolution_backward", "_convolution")
     ]
     before = tables()
     convgrad.torch.disable()  # harmless
