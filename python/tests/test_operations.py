@@ -253,6 +253,56 @@ def test_any_of_the_gradients_in_one_call(mask, transposed):
         assert numpy.array_equal(result, expected) if wanted else result is None
 
 
+def test_options_of_gradients_together():
+    bf16 = pytest.importorskip("ml_dtypes").bfloat16
+    x, w, dy = integers(2, 4, 5, 5), integers(4, 4, 3, 3, most=1), integers(2, 4, 5, 5, most=1)
+    dx, dw, db = convgrad.convolution_backward(x, w, dy, **WINDOW)
+    # Sums of bf16 data in f32, but the gradient of the source, which has the type of the data.
+    arrays = [array.astype(bf16) for array in (x, w, dy)]
+    of_x, of_w, of_b = convgrad.convolution_backward(*arrays, out_dtype="f32", **WINDOW)
+    assert of_x.dtype == bf16 and of_w.dtype == of_b.dtype == numpy.float32
+    assert numpy.array_equal(of_x.astype("float32"), dx)
+    assert numpy.array_equal(of_w, dw) and numpy.array_equal(of_b, db)
+    each = convgrad.convolution_backward(
+        x, w, dy, output_mask=(False, True, True), per_sample=True, **WINDOW
+    )
+    assert each[0] is None and each[1].shape == (2, 4, 4, 3, 3) and each[2].shape == (2, 4)
+    assert numpy.array_equal(each[1].sum(0), dw) and numpy.array_equal(each[2].sum(0), db)
+    out = [numpy.ones_like(dx), numpy.ones_like(dw), None]
+    with pytest.raises(ValueError, match="beta is 2"):
+        convgrad.convolution_backward(x, w, dy, out=out, beta=2, **WINDOW)
+    out[2] = numpy.ones_like(db)
+    results = convgrad.convolution_backward(x, w, dy, out=out, beta=2, **WINDOW)
+    for result, memory, once in zip(results, out, (dx, dw, db)):
+        assert result is memory and numpy.array_equal(memory, 2 + once)
+
+
+def test_calls_from_several_threads_at_once():
+    import threading
+
+    problems = [(integers(2, 8, 16, 16), integers(8, 8, 3, 3)) for _ in range(4)]
+    expected = [convgrad.convolution(x, w, **WINDOW) for x, w in problems]
+    made = convgrad.plan("Convolution", *problems[0], **WINDOW)
+    wrong = []
+
+    def work(i):
+        x, w = problems[i]
+        for threads in (1, 2) * 10:
+            if not numpy.array_equal(
+                convgrad.convolution(x, w, threads=threads, **WINDOW), expected[i]
+            ):
+                wrong.append(i)
+            if not numpy.array_equal(made.run(x, w), expected[i]):
+                wrong.append(i)
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
 def test_errors_are_the_library_sentences():
     x, w = integers(1, 64, 5, 5), integers(8, 32, 3, 3)
     with pytest.raises(ValueError, match="weights dim 1 is 32, expected src channels 64 / groups"):

@@ -383,6 +383,32 @@ def run_script(script, **environment):
     ).stdout.split()  # fmt: skip
 
 
+def test_steps_of_several_threads_at_once():
+    import threading
+
+    leaves = [(integers(2, 3, 9, 9), integers(4, 3, 3, 3)) for _ in range(4)]
+
+    def step(i):
+        x, w = (leaf.clone().requires_grad_() for leaf in leaves[i])
+        F.conv2d(x, w, padding=1).square().sum().backward()
+        return x.grad, w.grad
+
+    expected = [step(i) for i in range(4)]
+    wrong = []
+
+    def work(i):
+        for _ in range(20):
+            wrong.extend(i for a, b in zip(step(i), expected[i]) if not torch.equal(a, b))
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
+    with convgrad.torch.enabled():
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert not wrong
+
+
 def test_two_processes_with_gloo():
     """DistributedDataParallel: gradients of two halves of a batch, averaged, on both processes."""
     if not torch.distributed.is_available() or not torch.distributed.is_gloo_available():
