@@ -4,9 +4,13 @@ MAKEFLAGS += --no-print-directory
 
 .PHONY: bench build configure demo test asan tsan format tidy setup clean
 
+# With the Python package, once scripts/setup python has made its environment.
+VENV := $(CURDIR)/build/venv
+PYTHON_OPTIONS = $(if $(wildcard $(VENV)/ready),-DCONVGRAD_PYTHON=ON -DPython_EXECUTABLE=$(VENV)/bin/python)
+
 configure: setup
 	@mkdir -p build
-	cmake --preset release >build/configure.log || { cat build/configure.log; exit 1; }
+	cmake --preset release $(PYTHON_OPTIONS) >build/configure.log || { cat build/configure.log; exit 1; }
 
 build: configure
 	cmake --build --preset release --parallel $(JOBS)
@@ -17,7 +21,10 @@ demo: configure
 	cmake --build --preset release --parallel $(JOBS) --target convgrad_command
 	build/convgrad verify --batch=problems/demo.txt
 
-test: build
+# The tests of the Python package are left out where its environment cannot be made.
+test: setup
+	@scripts/setup python || echo "the Python package is not tested"
+	@$(MAKE) build
 	ctest --preset release --parallel $(JOBS)
 
 # Layers of known networks, timed beside other libraries. Half an hour on two cores, the most of it in

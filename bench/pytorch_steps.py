@@ -1,0 +1,189 @@
+"""PyTorch with its own kernels and with convgrad's, in turns: training steps, blocks and layers.
+
+    python bench/pytorch_steps.py [--threads 2] [--batch problems/layers.txt] [steps blocks layers]
+
+Each figure is the best of runs that take turns within one process. Prints Markdown.
+"""
+
+import argparse
+import os
+import re
+import sys
+import time
+
+import convgrad.torch
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
+sys.path.insert(0, os.path.join(ROOT, "examples"))
+
+
+def timed(call):
+    begin = time.perf_counter()
+    call()
+    return time.perf_counter() - begin
+
+
+def best_of_turns(call, least_seconds=0.6, most_seconds=6.0):
+    """(PyTorch, convgrad) seconds; None where PyTorch has no kernel. What is slow runs once."""
+    own = replaced = None
+    spent = 0.0
+    while spent < least_seconds:
+        try:
+            seconds = timed(call)
+            own = min(own or seconds, seconds)
+            spent += seconds
+        except RuntimeError:
+            spent += 0.05
+        with convgrad.torch.enabled():
+            for _ in range(2):
+                seconds = timed(call)
+                replaced = min(replaced or seconds, seconds)
+        spent += seconds
+        if spent > most_seconds:
+            break
+    return own, replaced
+
+
+def print_row(name, own, replaced):
+    own_text = "-" if own is None else f"{own * 1e3:.2f}"
+    ratio = "-" if own is None else f"{own / replaced:.2f}"
+    print(f"| {name} | {own_text} | {replaced * 1e3:.2f} | {ratio} |", flush=True)
+
+
+class ConvNeXtBlock(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.depthwise = nn.Conv2d(width, width, 7, padding=3, groups=width)
+        self.norm = nn.GroupNorm(1, width)
+        self.wide = nn.Conv2d(width, 4 * width, 1)
+        self.narrow = nn.Conv2d(4 * width, width, 1)
+
+    def forward(self, x):
+        return x + self.narrow(F.gelu(self.wide(self.norm(self.depthwise(x)))))
+
+
+class MobileNetV2Block(nn.Module):
+    def __init__(self, width, expansion=6):
+        super().__init__()
+        inner = expansion * width
+        self.layers = nn.Sequential(
+            nn.Conv2d(width, inner, 1, bias=False), nn.BatchNorm2d(inner), nn.ReLU6(),
+            nn.Conv2d(inner, inner, 3, padding=1, groups=inner, bias=False),
+            nn.BatchNorm2d(inner), nn.ReLU6(),
+            nn.Conv2d(inner, width, 1, bias=False), nn.BatchNorm2d(width),
+        )  # fmt: skip
+
+    def forward(self, x):
+        return x + self.layers(x)
+
+
+def forward_and_backward(network, x):
+    def run():
+        network.zero_grad(set_to_none=True)
+        network(x.requires_grad_()).sum().backward()
+
+    return run
+
+
+def table(title):
+    print(f"\n| {title} | PyTorch ms | convgrad ms | times as fast |\n|---|---|---|---|")
+
+
+def steps():
+    import train_cnn
+    import unet_bf16
+
+    table("training step")
+    images, labels = train_cnn.gratings(16, 64, seed=1)
+    network, optimizer = train_cnn.made()
+    times = best_of_turns(lambda: train_cnn.step(network, optimizer, images, labels), 6)
+    print_row("ResNet-18-like, f32, batch 16, 64x64", *times)
+    unet = unet_bf16.UNet(16).to(torch.bfloat16)
+    x = torch.randn(4, 1, 64, 64, dtype=torch.bfloat16)
+    print_row("U-Net-like, bf16, batch 4, 64x64", *best_of_turns(forward_and_backward(unet, x)))
+
+
+def blocks():
+    table("block, forward and backward, f32, batch 8")
+    for name, block, extent in (
+        ("ConvNeXt-like, 96 channels, 56x56", ConvNeXtBlock(96), (96, 56)),
+        ("ConvNeXt-like, 384 channels, 14x14", ConvNeXtBlock(384), (384, 14)),
+        ("MobileNetV2-like, 24 channels, 56x56", MobileNetV2Block(24), (24, 56)),
+        ("MobileNetV2-like, 96 channels, 14x14", MobileNetV2Block(96), (96, 14)),
+    ):
+        x = torch.randn(8, extent[0], extent[1], extent[1])
+        for layout in (torch.contiguous_format, torch.channels_last):
+            text = "channels last" if layout == torch.channels_last else "contiguous"
+            shaped = block.to(memory_format=layout)
+            call = forward_and_backward(shaped, x.contiguous(memory_format=layout))
+            print_row(f"{name}, {text}", *best_of_turns(call, 2))
+
+
+def number(line, key, otherwise=None):
+    found = re.search(rf"(?<![a-z]){key}(\d+)", line)
+    return int(found.group(1)) if found else otherwise
+
+
+def problem(line):
+    """(name, arguments of aten::convolution but the tensors, shapes) of a problem line."""
+    name = re.search(r'n"([^"]*)"', line)
+    line = re.sub(r'_?n".*', "", line)
+    axes = [a for a in "dhw" if number(line, "i" + a) is not None]
+    if axes == ["h"]:
+        axes = ["h", "h"]  # only h given: copied to w
+    at = lambda key, otherwise: [number(line, key + a, otherwise) for a in axes]
+    groups = number(line, "g", 1)
+    ic, oc, mb = number(line, "ic"), number(line, "oc"), number(line, "mb", 2)
+    dilation = [d + 1 for d in at("d", 0)]
+    x = (mb, ic, *at("i", None))
+    w = (oc, ic // groups, *at("k", 1))
+    geometry = (at("s", 1), at("p", 0), dilation, False, [0] * len(axes), groups)
+    return name.group(1) if name else line, geometry, x, w
+
+
+def layers(batch):
+    with open(batch, encoding="utf-8") as file:
+        lines = [line.strip() for line in file if re.match(r"(g\d+_?)?mb\d|(g\d+_?)?ic\d", line)]
+    seen, slowest = set(), []
+    table("layer, contiguous f32")
+    for line in lines:
+        if line in seen:
+            continue
+        seen.add(line)
+        name, geometry, x_shape, w_shape = problem(line)
+        x, w = torch.randn(x_shape), torch.randn(w_shape)
+        y = torch.ops.aten.convolution(x, w, None, *geometry)
+        dy = torch.randn_like(y)
+        calls = [("forward", lambda: torch.ops.aten.convolution(x, w, None, *geometry))]
+        for what, mask in (
+            ("of source", [True, False, False]),
+            ("of weight", [False, True, False]),
+        ):
+            calls.append((what, lambda mask=mask: torch.ops.aten.convolution_backward(
+                dy, x, w, None, *geometry, mask)))  # fmt: skip
+        for what, call in calls:
+            own, replaced = best_of_turns(call, 0.3, 3.0)
+            print_row(f"{name} {what}", own, replaced)
+            slowest.append((own / replaced, f"{name} {what}"))
+    slowest.sort()
+    print("\nslowest beside PyTorch:", ", ".join(f"{n} {r:.2f}" for r, n in slowest[:5]))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("what", nargs="*", default=["steps", "blocks", "layers"])
+    parser.add_argument("--threads", type=int, default=torch.get_num_threads())
+    parser.add_argument("--batch", default=os.path.join(ROOT, "problems", "layers.txt"))
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads)
+    torch.manual_seed(0)
+    print(f"PyTorch {torch.__version__}, {options.threads} threads")
+    for what in options.what:
+        {"steps": steps, "blocks": blocks, "layers": lambda: layers(options.batch)}[what]()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,368 @@
+#include "torch_bridge.h"
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <new>
+#include <span>
+
+#include "arrays.h"
+#include "host_threads.h"
+
+namespace nb = nanobind;
+
+namespace convgrad::python {
+namespace {
+
+nb::object Interned(const char* name) { return nb::steal(PyUnicode_InternFromString(name)); }
+
+nb::object CallMethod(nb::handle object, const nb::object& name) {
+  nb::object result = nb::steal(PyObject_CallMethodNoArgs(object.ptr(), name.ptr()));
+  if (!result.is_valid()) throw nb::python_error();
+  return result;
+}
+
+// A list or a tuple of integers, of which one holds for every axis.
+bool ReadList(nb::handle list, size_t rank, Dims& out) {
+  out = ParseDims(list, "an argument");
+  if (out.size() == 1) out.resize(rank, out[0]);
+  return out.size() == rank;
+}
+
+// (stride, padding, dilation, output_padding) for every axis.
+struct Window {
+  Dims stride, padding, dilation, output_padding;
+  bool transposed = false;
+  int64_t groups = 1;
+
+  bool Read(const TorchGeometry& geometry, size_t rank) {
+    transposed = geometry.transposed.ptr() == Py_True;
+    groups = PyLong_AsLongLong(geometry.groups.ptr());
+    return groups > 0 && ReadList(geometry.stride, rank, stride) &&
+           ReadList(geometry.padding, rank, padding) &&
+           ReadList(geometry.dilation, rank, dilation) &&
+           ReadList(geometry.output_padding, rank, output_padding) &&
+           std::all_of(stride.begin(), stride.end(), [](int64_t step) { return step > 0; }) &&
+           OutputPaddingIsTorchs();
+  }
+
+  // PyTorch refuses what the specification allows.
+  bool OutputPaddingIsTorchs() const {
+    for (size_t i = 0; transposed && i < stride.size(); ++i) {
+      if (output_padding[i] >= std::max(stride[i], dilation[i])) return false;
+    }
+    return true;
+  }
+
+  Operation operation() const {
+    Operation result;
+    result.kind = transposed ? OpKind::kConvTranspose : OpKind::kConvolution;
+    Attributes& attributes = result.attributes;
+    attributes.Set("strides", stride).Set("pads_begin", padding).Set("pads_end", padding);
+    attributes.Set("dilations", dilation).Set("groups", groups).Set("data_format", "NCX");
+    attributes.Set("weights_format", transposed ? "IOX" : "OIX");
+    if (transposed) attributes.Set("output_padding", output_padding);
+    return result;
+  }
+
+  // Of the result; an extent below 1 is for PyTorch to refuse.
+  Dims OutExtents(const Dims& source, const Dims& weight) const {
+    Dims extents = {source[0], transposed ? weight[1] * groups : weight[0]};
+    for (size_t i = 0; i < stride.size(); ++i) {
+      const int64_t reach = dilation[i] * (weight[i + 2] - 1) + 1;
+      const int64_t size = source[i + 2];
+      extents.push_back(
+          transposed ? (size - 1) * stride[i] - 2 * padding[i] + reach + output_padding[i]
+          : size + 2 * padding[i] < reach ? 0
+                                          : (size + 2 * padding[i] - reach) / stride[i] + 1);
+    }
+    return extents;
+  }
+};
+
+// As PyTorch tells a tensor's memory format from its strides: axes from the fastest to the slowest.
+bool LikeChannelsLast(std::span<const int64_t> extents, std::span<const int64_t> strides) {
+  if (strides[1] == 0) return false;
+  const size_t axes = extents.size();
+  int64_t least = 0;
+  for (size_t i = 0; i < axes; ++i) {
+    const size_t axis = i == 0 ? 1 : i + 1 == axes ? 0 : axes - i;
+    if (extents[axis] == 0 || strides[axis] < least) return false;
+    if (axis == 0 && least == strides[1]) return false;
+    least = extents[axis] > 1 ? strides[axis] * extents[axis] : strides[axis];
+  }
+  return true;
+}
+
+// As PyTorch lays out a new tensor.
+Dims DenseStrides(const Dims& extents, bool channels_last) {
+  Dims strides(extents.size());
+  int64_t step = 1;
+  if (channels_last) {
+    strides[1] = step;
+    step = extents[1];
+  }
+  for (size_t axis = extents.size(); axis-- > 0;) {
+    if (axis == 1 && channels_last) continue;
+    strides[axis] = step;
+    step *= extents[axis];
+  }
+  return strides;
+}
+
+const DlpackExchange* ExchangeOf(const nb::module_& torch) {
+  const nb::object capsule =
+      nb::getattr(torch.attr("Tensor"), "__dlpack_c_exchange_api__", nb::none());
+  if (!PyCapsule_CheckExact(capsule.ptr())) return nullptr;
+  const auto* exchange = static_cast<const DlpackExchange*>(
+      PyCapsule_GetPointer(capsule.ptr(), "dlpack_exchange_api"));
+  if (exchange == nullptr) PyErr_Clear();
+  const bool usable = exchange != nullptr && exchange->major == 1 && exchange->describe != nullptr;
+  return usable ? exchange : nullptr;
+}
+
+double Now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+// Item i of a list of three.
+bool Wanted(nb::handle mask, size_t i) {
+  if (PyList_CheckExact(mask.ptr()) && PyList_GET_SIZE(mask.ptr()) == 3) {
+    return PyList_GET_ITEM(mask.ptr(), static_cast<Py_ssize_t>(i)) == Py_True;
+  }
+  return nb::cast<bool>(mask[i]);
+}
+
+template <class AnyPlan>
+Status MakeAndRun(const Window& window, std::span<const TensorDesc> inputs,
+                  std::span<const TensorDesc> outputs, std::span<const void* const> in,
+                  std::span<void* const> out, const Options& options) {
+  const Result<AnyPlan> plan = AnyPlan::Make(window.operation(), inputs, outputs, options);
+  if (!plan.ok()) return plan.status();
+  const auto bytes = static_cast<size_t>(plan->workspace_bytes());
+  const std::unique_ptr<char[]> workspace(bytes > 0 ? new char[bytes] : nullptr);
+  return plan->Run(in, out, workspace.get());
+}
+
+// Plans and runs without the interpreter's lock. False: the library refuses.
+template <class AnyPlan, class... Arguments>
+bool Run(double& seconds, const Arguments&... arguments) {
+  Status status;
+  double begin = 0, end = 0;
+  {
+    const nb::gil_scoped_release release;
+    begin = Now();
+    status = MakeAndRun<AnyPlan>(arguments...);
+    end = Now();
+  }
+  seconds += end - begin;
+  if (status.code() == StatusCode::kOutOfMemory) throw std::bad_alloc();
+  return status.ok();
+}
+
+}  // namespace
+
+bool TorchTensor::empty() const {
+  return std::find(desc.extents.begin(), desc.extents.end(), 0) != desc.extents.end();
+}
+
+TorchBridge::TorchBridge(nb::module_ torch, nb::callable results_last, bool asks_for_images)
+    : empty_(torch.attr("empty")),
+      empty_like_(torch.attr("empty_like")),
+      get_num_threads_(torch.attr("get_num_threads")),
+      results_last_(std::move(results_last)),
+      asks_for_images_(asks_for_images),
+      channels_last_(torch.attr("channels_last")),
+      channels_last_3d_(torch.attr("channels_last_3d")),
+      types_{{{torch.attr("float32"), DataType::kF32},
+              {torch.attr("bfloat16"), DataType::kBF16},
+              {torch.attr("float16"), DataType::kF16}}},
+      exchange_(ExchangeOf(torch)),
+      data_ptr_(Interned("data_ptr")),
+      shape_(Interned("shape")),
+      stride_(Interned("stride")),
+      dtype_(Interned("dtype")),
+      new_empty_(Interned("new_empty")),
+      squeeze_(Interned("squeeze")),
+      empty_keywords_(nb::make_tuple(Interned("dtype"), Interned("memory_format"))),
+      threads_(ThreadsOf("libtorch_cpu.so")) {}
+
+bool TorchBridge::Read(nb::handle object, TorchTensor& tensor) const {
+  tensor.object = object;
+  if (exchange_ == nullptr) return ReadAttributes(object, tensor);
+  nb::dlpack::dltensor view;
+  if (exchange_->describe(object.ptr(), &view) != 0) {
+    PyErr_Clear();  // of a type that DLPack does not know
+    return false;
+  }
+  using Code = nb::dlpack::dtype_code;
+  const auto code = static_cast<Code>(view.dtype.code);
+  DataType& type = tensor.desc.type;
+  if (code == Code::Float && view.dtype.bits == 32) type = DataType::kF32;
+  if (code == Code::Float && view.dtype.bits == 16) type = DataType::kF16;
+  if (code == Code::Bfloat && view.dtype.bits == 16) type = DataType::kBF16;
+  if (type == DataType::kUndef || view.device.device_type != nb::device::cpu::value) return false;
+  tensor.desc.extents.assign(view.shape, view.shape + view.ndim);
+  tensor.desc.strides.assign(view.strides, view.strides + view.ndim);
+  tensor.data = static_cast<char*>(view.data) + view.byte_offset;
+  return true;
+}
+
+bool TorchBridge::ReadAttributes(nb::handle object, TorchTensor& tensor) const {
+  const nb::object dtype = nb::getattr(object, dtype_);
+  for (const auto& [type, number] : types_) {
+    if (dtype.is(type)) tensor.desc.type = number;
+  }
+  if (!tensor.desc.given()) return false;
+  tensor.desc.extents = ParseDims(nb::getattr(object, shape_), "shape");
+  tensor.desc.strides = ParseDims(CallMethod(object, stride_), "stride");
+  tensor.data = PyLong_AsVoidPtr(CallMethod(object, data_ptr_).ptr());
+  return true;
+}
+
+void* TorchBridge::DataOf(nb::handle object) const {
+  nb::dlpack::dltensor view;
+  if (exchange_ != nullptr && exchange_->describe(object.ptr(), &view) == 0) {
+    return static_cast<char*>(view.data) + view.byte_offset;
+  }
+  return PyLong_AsVoidPtr(CallMethod(object, data_ptr_).ptr());
+}
+
+bool TorchBridge::ReadBoth(nb::handle source, nb::handle weight, TorchTensor& x,
+                           TorchTensor& w) const {
+  return Read(source, x) && Read(weight, w) && x.desc.type == w.desc.type && x.axes() == w.axes() &&
+         x.axes() >= 3 && x.axes() <= 5 && !x.empty() && !w.empty();
+}
+
+bool TorchBridge::ChannelsLast(const TorchTensor& source, const TorchTensor& weight,
+                               const TorchGeometry& g) const {
+  const Dims& extents = weight.desc.extents;
+  const Dims& strides = weight.desc.strides;
+  bool last = false;
+  if (weight.axes() == 3) {  // images of one row, whose source is made contiguous before
+    const int64_t image[] = {extents[0], extents[1], 1, extents[2]};
+    const int64_t steps[] = {strides[0], strides[1], extents[2] * strides[2], strides[2]};
+    last = LikeChannelsLast(image, steps);
+  } else {
+    last = LikeChannelsLast(extents, strides) ||
+           LikeChannelsLast(source.desc.extents, source.desc.strides);
+  }
+  if (!last || (weight.axes() < 5 && !asks_for_images_)) return last;
+  return nb::cast<bool>(results_last_(source.object, weight.object, g.stride, g.padding, g.dilation,
+                                      g.transposed, g.output_padding, g.groups));
+}
+
+nb::object TorchBridge::Allocate(const TorchTensor& like, bool channels_last,
+                                 TorchTensor& memory) const {
+  const Dims& extents = memory.desc.extents;
+  memory.desc.type = like.desc.type;
+  memory.desc.strides = DenseStrides(extents, channels_last);
+  nb::object result;
+  if (like.desc.extents == extents && like.desc.strides == memory.desc.strides) {
+    PyObject* const arguments[] = {like.object.ptr()};
+    result = nb::steal(PyObject_Vectorcall(empty_like_.ptr(), arguments, 1, nullptr));
+  } else if (!channels_last) {
+    const nb::tuple shape = ToTuple(extents);
+    PyObject* const arguments[] = {like.object.ptr(), shape.ptr()};
+    result = nb::steal(PyObject_VectorcallMethod(new_empty_.ptr(), arguments, 2, nullptr));
+  } else {
+    const bool one_row = extents.size() == 3;
+    const nb::tuple shape =
+        one_row ? ToTuple({extents[0], extents[1], 1, extents[2]}) : ToTuple(extents);
+    const nb::object& format = extents.size() == 5 ? channels_last_3d_ : channels_last_;
+    const nb::object dtype = nb::getattr(like.object, dtype_);
+    PyObject* const arguments[] = {shape.ptr(), dtype.ptr(), format.ptr()};
+    result = nb::steal(PyObject_Vectorcall(empty_.ptr(), arguments, 1, empty_keywords_.ptr()));
+    if (result.is_valid() && one_row) result = result.attr(squeeze_)(2);
+  }
+  if (!result.is_valid()) throw nb::python_error();
+  memory.data = DataOf(result);
+  return result;
+}
+
+Options TorchBridge::RunOptions() const {
+  Options options;
+  options.threads = nb::cast<int>(get_num_threads_());
+  options.parallel_for = threads_;
+  return options;
+}
+
+nb::object TorchBridge::Convolution(nb::handle source, nb::handle weight, nb::handle bias,
+                                    const TorchGeometry& geometry) const {
+  TorchTensor x, w, b, y;
+  Window window;
+  if (!ReadBoth(source, weight, x, w) || !window.Read(geometry, x.axes() - 2)) return nb::none();
+  if (!bias.is_none() && (!Read(bias, b) || b.desc.type != x.desc.type)) return nb::none();
+  Dims& extents = y.desc.extents;
+  extents = window.OutExtents(x.extents(), w.extents());
+  if (*std::min_element(extents.begin(), extents.end()) < 1) return nb::none();
+  nb::object result = Allocate(x, ChannelsLast(x, w, geometry), y);
+  const TensorDesc inputs[] = {std::move(x.desc), std::move(w.desc), std::move(b.desc)};
+  const void* const in[] = {x.data, w.data, b.data};
+  const bool done = Run<Plan>(library_seconds_, window, inputs, std::span(&y.desc, 1), in,
+                              std::span(&y.data, 1), RunOptions());
+  return done ? result : nb::none();
+}
+
+nb::object TorchBridge::ConvolutionBackward(nb::handle grad, nb::handle source, nb::handle weight,
+                                            const TorchGeometry& geometry,
+                                            nb::handle output_mask) const {
+  TorchTensor x, w, dy;
+  Window window;
+  if (!ReadBoth(source, weight, x, w) || !window.Read(geometry, x.axes() - 2)) return nb::none();
+  if (!Read(grad, dy) || dy.desc.type != x.desc.type || dy.axes() != x.axes() || dy.empty()) {
+    return nb::none();
+  }
+  const bool last = ChannelsLast(x, w, geometry);
+  std::array<nb::object, 3> results = {nb::none(), nb::none(), nb::none()};
+  std::array<TensorDesc, 3> outputs;
+  std::array<void*, 3> out = {};
+  for (size_t i = 0; i < 3; ++i) {
+    if (!Wanted(output_mask, i)) continue;
+    TorchTensor memory;
+    memory.desc.extents = i == 0 ? x.extents() : i == 1 ? w.extents() : Dims{dy.extents()[1]};
+    results[i] = Allocate(i == 1 ? w : x, last && i < 2, memory);
+    outputs[i] = std::move(memory.desc);
+    out[i] = memory.data;
+  }
+  const bool wanted = std::any_of(out.begin(), out.end(), [](void* data) { return data; });
+  const TensorDesc inputs[] = {std::move(x.desc), std::move(w.desc), std::move(dy.desc)};
+  const void* const in[] = {x.data, w.data, dy.data};
+  if (wanted &&
+      !Run<BackwardPlan>(library_seconds_, window, inputs, outputs, in, out, RunOptions())) {
+    return nb::none();
+  }
+  return nb::make_tuple(results[0], results[1], results[2]);
+}
+
+void BindTorchBridge(nb::module_& module) {
+  nb::class_<TorchBridge>(module, "TorchBridge")
+      .def(nb::init<nb::module_, nb::callable, bool>(), nb::arg("torch"), nb::arg("results_last"),
+           nb::arg("asks_for_images"))
+      .def_prop_ro("library_seconds", &TorchBridge::library_seconds)
+      .def(
+          "convolution",
+          [](const TorchBridge& bridge, nb::handle source, nb::handle weight, nb::handle bias,
+             nb::handle stride, nb::handle padding, nb::handle dilation, nb::handle transposed,
+             nb::handle output_padding, nb::handle groups) {
+            return bridge.Convolution(
+                source, weight, bias,
+                {stride, padding, dilation, transposed, output_padding, groups});
+          },
+          nb::arg(), nb::arg(), nb::arg().none(), nb::arg(), nb::arg(), nb::arg(), nb::arg(),
+          nb::arg(), nb::arg())
+      .def(
+          "convolution_backward",
+          [](const TorchBridge& bridge, nb::handle grad, nb::handle source, nb::handle weight,
+             nb::handle /*bias_sizes*/, nb::handle stride, nb::handle padding, nb::handle dilation,
+             nb::handle transposed, nb::handle output_padding, nb::handle groups,
+             nb::handle output_mask) {
+            return bridge.ConvolutionBackward(
+                grad, source, weight,
+                {stride, padding, dilation, transposed, output_padding, groups}, output_mask);
+          },
+          nb::arg(), nb::arg(), nb::arg(), nb::arg().none(), nb::arg(), nb::arg(), nb::arg(),
+          nb::arg(), nb::arg(), nb::arg(), nb::arg());
+}
+
+}  // namespace convgrad::python

@@ -1,0 +1,89 @@
+// aten::convolution and aten::convolution_backward by convgrad, on tensors of PyTorch that are read
+// as Python objects: nothing is built against PyTorch. Made to cost little: no Python code runs,
+// no capsule is made, nothing is kept between calls. What convgrad does not compute gives None.
+#ifndef CONVGRAD_PYTHON_BINDINGS_TORCH_BRIDGE_H_
+#define CONVGRAD_PYTHON_BINDINGS_TORCH_BRIDGE_H_
+
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+
+#include <array>
+#include <utility>
+#include <vector>
+
+#include "convgrad/convgrad.hpp"
+
+namespace convgrad::python {
+
+// DLPack's functions for extension modules: a tensor's description by one call, without a capsule.
+struct DlpackExchange {
+  uint32_t major, minor;
+  void* previous;
+  void* allocate;
+  void* from_object;
+  void* to_object;
+  int (*describe)(void* object, nanobind::dlpack::dltensor* out);
+};
+
+// A tensor as it was read.
+struct TorchTensor {
+  nanobind::handle object;
+  void* data = nullptr;
+  TensorDesc desc;
+
+  const Dims& extents() const { return desc.extents; }
+  size_t axes() const { return desc.extents.size(); }
+  bool empty() const;
+};
+
+// What both calls have in common, in PyTorch's words: lists of one hold for every axis.
+struct TorchGeometry {
+  nanobind::handle stride, padding, dilation, transposed, output_padding, groups;
+};
+
+class TorchBridge {
+ public:
+  // `torch` is the module. results_last(source, weight, *geometry) says whether the results of a
+  // convolution with channels last in one of its arguments have them last, too. It is asked for
+  // volumes, and for images if `asks_for_images`: all but old PyTorch say yes there.
+  TorchBridge(nanobind::module_ torch, nanobind::callable results_last, bool asks_for_images);
+
+  nanobind::object Convolution(nanobind::handle source, nanobind::handle weight,
+                               nanobind::handle bias, const TorchGeometry& geometry) const;
+  // (of source, of weight, of bias), None where the mask has no use for it.
+  nanobind::object ConvolutionBackward(nanobind::handle grad, nanobind::handle source,
+                                       nanobind::handle weight, const TorchGeometry& geometry,
+                                       nanobind::handle output_mask) const;
+  // Spent in the library itself, by all calls so far: making operations, planning and running.
+  double library_seconds() const { return library_seconds_; }
+
+ private:
+  // False: of no type of convgrad's.
+  bool Read(nanobind::handle object, TorchTensor& tensor) const;
+  bool ReadAttributes(nanobind::handle object, TorchTensor& tensor) const;
+  void* DataOf(nanobind::handle object) const;
+  bool ReadBoth(nanobind::handle source, nanobind::handle weight, TorchTensor& x,
+                TorchTensor& w) const;
+  bool ChannelsLast(const TorchTensor& source, const TorchTensor& weight,
+                    const TorchGeometry& geometry) const;
+  // A tensor of PyTorch with the type of `like` and the extents and strides of `memory`, which
+  // gets the pointer.
+  nanobind::object Allocate(const TorchTensor& like, bool channels_last, TorchTensor& memory) const;
+  Options RunOptions() const;
+
+  nanobind::object empty_, empty_like_, get_num_threads_, results_last_;
+  bool asks_for_images_;
+  nanobind::object channels_last_, channels_last_3d_;
+  std::array<std::pair<nanobind::object, DataType>, 3> types_;
+  const DlpackExchange* exchange_;  // null before PyTorch 2.10
+  nanobind::object data_ptr_, shape_, stride_, dtype_, new_empty_, squeeze_;  // names
+  nanobind::object empty_keywords_;
+  ParallelFor threads_;                 // PyTorch's own
+  mutable double library_seconds_ = 0;  // under the interpreter's lock
+};
+
+void BindTorchBridge(nanobind::module_& module);
+
+}  // namespace convgrad::python
+
+#endif  // CONVGRAD_PYTHON_BINDINGS_TORCH_BRIDGE_H_

@@ -1,0 +1,195 @@
+"""PyTorch's convolutions and their gradients on the CPU, computed by convgrad.
+
+    import convgrad.torch
+    convgrad.torch.enable()          # any model, from here on
+    with convgrad.torch.enabled():   # or for a while
+        loss.backward()
+    with convgrad.torch.profile() as report:
+        step()
+    print(report)
+
+The CPU kernels of ``aten::convolution``, ``aten::_convolution`` (which traced models call) and
+``aten::convolution_backward`` are replaced, below autograd, autocast and vmap, which go on as
+before. Tensors of f32, bf16 and f16 are convgrad's; every other type, device and layout, and
+whatever convgrad refuses, goes to PyTorch's own kernels.
+Results lie in memory as PyTorch's would, and threads are PyTorch's own: ``torch.get_num_threads()``
+of them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from typing import Any, Callable, Iterator, List, Optional
+
+import torch
+
+from . import _core
+from ._torch_profile import Report
+
+__all__ = ["disable", "enable", "enabled", "is_enabled", "profile"]
+
+_lock = threading.Lock()
+_library: Optional[torch.library.Library] = None
+# What is wanted, a flag each: is the forward pass replaced, too?
+_on: List[bool] = []  # by enable(): one or none
+_blocks: List[bool] = []  # of enabled() and profile() that are open
+_registered: Optional[bool] = None  # what is replaced now
+_report: Optional[Report] = None
+
+
+_bridge: Optional[_core.TorchBridge] = None
+_own_forward: Optional[Callable[..., Any]] = None
+_own_backward: Optional[Callable[..., Any]] = None
+
+
+def _own_kernel(name: str) -> Callable[..., Any]:
+    """PyTorch's kernel of an operator for the CPU, which the replacement falls back to: a call by
+    the operator's name would end in the replacement again."""
+    operator = getattr(torch.ops.aten, name).default
+    keys = torch._C.DispatchKey
+    if hasattr(torch.library, "get_kernel"):  # PyTorch 2.10
+        kernel = torch.library.get_kernel(operator, "CPU")
+        on_cpu = torch._C.DispatchKeySet(keys.CPU)
+        return lambda *arguments: kernel.call_boxed(on_cpu, *arguments)
+    # The kernel that serves every backend which has none of its own.
+    return lambda *arguments: operator._op_dk(keys.CompositeExplicitAutograd, *arguments)
+
+
+# PyTorch 1.13 has other rules for the memory of results than all later versions.
+_OLD_RULES = not hasattr(torch._C, "_conv_determine_backend_memory_format")
+
+
+def _results_last(
+    source, weight, stride, padding, dilation, transposed, output_padding, groups
+) -> bool:
+    """Not all of PyTorch's kernels know channels-last memory: it says which of them runs."""
+    if _OLD_RULES:
+        return not transposed and source.dim() < 5
+    backend = torch._C._select_conv_backend(
+        source, weight, None, stride, padding, dilation, transposed, output_padding, groups
+    )
+    memory_format = torch._C._conv_determine_backend_memory_format(source, weight, backend)
+    return memory_format == torch.channels_last_3d
+
+
+# (benchmark, deterministic, cudnn_enabled, allow_tf32): what aten::_convolution has more than
+# aten::convolution, and no kernel of the CPU looks at.
+_MORE = (False, False, True, True)
+
+
+def _convolution(*arguments):
+    """aten::convolution, and aten::_convolution, which traced models call."""
+    arguments = arguments[:9]
+    if _report is not None:
+        source, weight, _, stride, padding, dilation, transposed, output_padding, groups = arguments
+        return _report.compare(
+            "forward",
+            (source, weight, (transposed, stride, padding, dilation, output_padding, groups)),
+            lambda: _own_forward(*arguments, *_MORE),
+            lambda: _bridge.convolution(*arguments),
+        )
+    result = _bridge.convolution(*arguments)
+    return _own_forward(*arguments, *_MORE) if result is None else result
+
+
+def _convolution_backward(*arguments):
+    if _report is not None:
+        source, weight, mask = arguments[1], arguments[2], arguments[10]
+        stride, padding, dilation, transposed, output_padding, groups = arguments[4:10]
+        return _report.compare(
+            "backward " + "".join(name for name, wanted in zip("swb", mask) if wanted),
+            (source, weight, (transposed, stride, padding, dilation, output_padding, groups)),
+            lambda: _own_backward(*arguments),
+            lambda: _bridge.convolution_backward(*arguments),
+        )
+    results = _bridge.convolution_backward(*arguments)
+    return _own_backward(*arguments) if results is None else results
+
+
+def _register(forward: bool) -> None:
+    global _library, _bridge, _own_forward, _own_backward
+    if _bridge is None:
+        _own_forward = _own_kernel("_convolution")
+        _own_backward = _own_kernel("convolution_backward")
+        _bridge = _core.TorchBridge(torch, _results_last, _OLD_RULES)
+    _library = torch.library.Library("aten", "IMPL")
+    _library.impl("convolution_backward", _convolution_backward, "CPU")
+    if forward:
+        _library.impl("convolution", _convolution, "CPU")
+        _library.impl("_convolution", _convolution, "CPU")
+
+
+def _unregister() -> None:
+    global _library
+    destroy = getattr(_library, "_destroy", None)  # before PyTorch 2.1, letting it go is enough
+    if destroy is not None:
+        destroy()
+    _library = None
+
+
+def _update() -> None:
+    """Registers and unregisters, as wanted; under the lock."""
+    global _registered
+    wanted = any(_on + _blocks) if _on or _blocks else None
+    if wanted == _registered:
+        return
+    if _registered is not None:
+        _unregister()
+    if wanted is not None:
+        _register(wanted)
+    _registered = wanted
+
+
+def enable(*, forward: bool = True) -> None:
+    """From here on, convgrad computes PyTorch's convolutions and their gradients on the CPU.
+
+    With ``forward=False`` the gradients alone; the forward pass stays PyTorch's.
+    """
+    with _lock:
+        _on[:] = [forward]
+        _update()
+
+
+def disable() -> None:
+    """Takes :func:`enable` back: PyTorch is as it was, after the last open :func:`enabled`."""
+    with _lock:
+        _on.clear()
+        _update()
+
+
+def is_enabled() -> bool:
+    """Whether convgrad computes PyTorch's convolutions, or their gradients alone."""
+    return _registered is not None
+
+
+@contextlib.contextmanager
+def enabled(*, forward: bool = True) -> Iterator[None]:
+    """:func:`enable` for the length of a ``with`` block."""
+    with _lock:
+        _blocks.append(forward)
+        _update()
+    try:
+        yield
+    finally:
+        with _lock:
+            _blocks.remove(forward)
+            _update()
+
+
+@contextlib.contextmanager
+def profile() -> Iterator[Report]:
+    """Times every convolution and gradient inside the block both in PyTorch and in convgrad.
+
+    Both compute, one after the other, in turns first, so the block takes as long as both; results
+    are convgrad's. The report is complete at the block's end: ``print(report)``, ``report.rows``,
+    ``report.saved_seconds``.
+    """
+    global _report
+    report = Report()
+    with enabled():
+        before, _report = _report, report
+        try:
+            yield report
+        finally:
+            _report = before

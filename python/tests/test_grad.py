@@ -1,0 +1,142 @@
+"""convgrad.grad: the signatures of torch.nn.grad, on arrays of several libraries."""
+
+import inspect
+import itertools
+
+import convgrad.grad
+import numpy
+import pytest
+
+
+def test_names():
+    kinds = [f"conv{t}{rank}d" for t in ("", "_transpose") for rank in (1, 2, 3)]
+    for name in kinds:
+        for suffix in ("_input", "_weight", "_weight_per_sample"):
+            assert callable(getattr(convgrad.grad, name + suffix))
+
+
+def test_padding_by_name(integers):
+    x, dy, size = integers(2, 3, 8, 9), integers(2, 4, 8, 9), (4, 3, 2, 5)
+    same = convgrad.grad.conv2d_weight(x, size, dy, padding="same", dilation=(3, 2))
+    padded = numpy.pad(x, ((0, 0), (0, 0), (1, 2), (4, 4)))  # an odd one goes to the end
+    assert numpy.array_equal(
+        same, convgrad.grad.conv2d_weight(padded, size, dy, padding="valid", dilation=(3, 2))
+    )
+    of_padded = convgrad.grad.conv2d_input(padded.shape, integers(*size), dy, dilation=(3, 2))
+    assert of_padded.shape == padded.shape
+    with pytest.raises(ValueError, match="strides of 1"):
+        convgrad.grad.conv2d_weight(x, size, dy, stride=2, padding="same")
+    with pytest.raises(ValueError, match="expected 'same', 'valid' or numbers"):
+        convgrad.grad.conv2d_weight(x, size, dy, padding="full")
+    with pytest.raises(ValueError, match="padding has 3 values"):
+        convgrad.grad.conv2d_weight(x, size, dy, padding=(1, 2, 3))
+    with pytest.raises(ValueError, match="transposed"):
+        convgrad.grad.conv_transpose2d_weight(x, size, dy, padding="same")
+
+
+CASES = [
+    (1, 0, 1, 1),
+    (2, 1, 1, 2),
+    (1, 2, 2, 4),
+    (3, 1, 2, 1),
+]  # stride, padding, dilation, groups
+
+
+@pytest.mark.parametrize("rank", [1, 2, 3])
+@pytest.mark.parametrize("stride, padding, dilation, groups", CASES)
+def test_against_torch(rank, stride, padding, dilation, groups):
+    torch = pytest.importorskip("torch", reason="needs PyTorch")
+    theirs, ours = torch.nn.grad, convgrad.grad
+    x = torch.randint(-3, 4, (2, 4, *(8, 7, 9)[:rank])).double()
+    w = torch.randint(-3, 4, (8, 4 // groups, *(3, 2, 3)[:rank])).double()
+    y = getattr(torch.nn.functional, f"conv{rank}d")(x, w, None, stride, padding, dilation, groups)
+    dy = torch.randint(-3, 4, y.shape).double()
+    tail = (stride, padding, dilation, groups)
+    pairs = [
+        (f"conv{rank}d_input", (x.shape, w, dy)),
+        (f"conv{rank}d_weight", (x, w.shape, dy)),
+    ]
+    for name, arguments in pairs:
+        expected = getattr(theirs, name)(*arguments, *tail)
+        same = inspect.signature(getattr(theirs, name)).parameters
+        assert list(inspect.signature(getattr(ours, name)).parameters) == list(same)
+        for dtype in (torch.float32, torch.bfloat16, torch.float16):
+            given = [a.to(dtype) if isinstance(a, torch.Tensor) else a for a in arguments]
+            result = getattr(ours, name)(*given, *tail)
+            assert result.dtype == dtype and torch.equal(result, expected.to(dtype))
+        # Leaves of autograd, as in PyTorch's own examples, and the same from NumPy.
+        given = [
+            a.float().requires_grad_() if isinstance(a, torch.Tensor) else a for a in arguments
+        ]
+        result = getattr(ours, name)(*given, *tail)
+        assert not result.requires_grad and torch.equal(result, expected.float())
+        given = [a.float().numpy() if isinstance(a, torch.Tensor) else a for a in arguments]
+        assert numpy.array_equal(getattr(ours, name)(*given, *tail), expected.float().numpy())
+    each = getattr(ours, f"conv{rank}d_weight_per_sample")(x.float(), w.shape, dy.float(), *tail)
+    for i in range(2):
+        alone = getattr(theirs, f"conv{rank}d_weight")(x[i : i + 1], w.shape, dy[i : i + 1], *tail)
+        assert torch.equal(each[i], alone.float())
+
+
+@pytest.mark.parametrize("rank", [1, 2, 3])
+@pytest.mark.parametrize("stride, padding, dilation, groups", CASES)
+def test_transposed_against_torch(rank, stride, padding, dilation, groups):
+    torch = pytest.importorskip("torch", reason="needs PyTorch")
+    ours = convgrad.grad
+    more = max(stride, dilation) - 1
+    tail = (stride, padding, more, groups, dilation)
+    x = torch.randint(-3, 4, (2, 4, *(4, 3, 5)[:rank])).double().requires_grad_()
+    w = torch.randint(-3, 4, (4, 8 // groups, *(3, 2, 3)[:rank])).double().requires_grad_()
+    y = getattr(torch.nn.functional, f"conv_transpose{rank}d")(x, w, None, *tail)
+    dy = torch.randint(-3, 4, y.shape).double()
+    dx, dw = torch.autograd.grad(y, (x, w), dy)
+    x, w, dy = x.detach().float(), w.detach().float(), dy.float()
+    name = f"conv_transpose{rank}d"
+    assert torch.equal(getattr(ours, name + "_input")(x.shape, w, dy, *tail), dx.float())
+    assert torch.equal(getattr(ours, name + "_weight")(x, w.shape, dy, *tail), dw.float())
+    each = getattr(ours, name + "_weight_per_sample")(x, w.shape, dy, *tail)
+    assert each.shape == (2, *w.shape) and torch.equal(each.sum(0), dw.float())
+    with pytest.raises(ValueError, match="input_size"):
+        getattr(ours, name + "_input")((2, 4, *[99] * rank), w, dy, *tail)
+
+
+def test_views_of_torch_are_read_and_written_in_place():
+    torch = pytest.importorskip("torch", reason="needs PyTorch")
+    window = dict(strides=(1, 1), pads_begin=(1, 1), pads_end=(1, 1), dilations=(1, 1),
+                  data_format="NCX", weights_format="OIX")  # fmt: skip
+    x = torch.randint(-3, 4, (2, 6, 6, 3)).bfloat16().permute(0, 3, 1, 2)[:, :, ::2]
+    w = torch.randint(-1, 2, (4, 3, 3, 3)).bfloat16()
+    out = torch.zeros(2, 3, 6, 8, dtype=torch.bfloat16).permute(0, 3, 1, 2)[:, ::2]
+    assert convgrad.convolution(x, w, out=out, **window) is out
+    assert torch.equal(out.double(), torch.conv2d(x.double(), w.double(), padding=1))
+    with pytest.raises(
+        TypeError, match="src is a torch.Tensor, expected an array on the CPU|device"
+    ):
+        convgrad.convolution(x.to("meta"), w, **window)
+
+
+def test_jax():
+    jax = pytest.importorskip("jax", reason="needs JAX")
+    x = jax.numpy.arange(2 * 3 * 4 * 4, dtype=jax.numpy.bfloat16).reshape(2, 3, 4, 4) % 3
+    dy = jax.numpy.ones((2, 5, 4, 4), jax.numpy.bfloat16)
+    dw = convgrad.grad.conv2d_weight(x, (5, 3, 3, 3), dy, padding=1)
+    assert isinstance(dw, jax.Array) and dw.dtype == jax.numpy.bfloat16
+    expected = convgrad.grad.conv2d_weight(
+        numpy.asarray(x, "float32"), (5, 3, 3, 3), numpy.asarray(dy, "float32"), padding=1
+    )
+    assert numpy.array_equal(numpy.asarray(dw, "float32"), expected)
+
+
+def test_every_axis_of_a_list(integers):
+    x, size = integers(1, 2, 9, 8), (3, 2, 3, 2)
+    for stride, padding, dilation in itertools.product((1, (2, 1)), (0, (1, 0)), (1, (1, 2))):
+        pair = lambda v: (v, v) if isinstance(v, int) else v
+        (sh, sw), (ph, pw), (dh, dw) = pair(stride), pair(padding), pair(dilation)
+        h, w = (9 + 2 * ph - 2 * dh - 1) // sh + 1, (8 + 2 * pw - dw - 1) // sw + 1
+        dy = integers(1, 3, h, w)
+        result = convgrad.grad.conv2d_weight(x, size, dy, stride, padding, dilation)
+        padded = numpy.pad(x, ((0, 0), (0, 0), (ph, ph), (pw, pw)))
+        for i, j in itertools.product(range(3), range(2)):
+            seen = padded[0, :, i * dh :, j * dw :][:, : h * sh : sh, : w * sw : sw][:, :h, :w]
+            expected = numpy.einsum("oyx,iyx->oi", dy[0], seen)
+            assert numpy.array_equal(result[:, :, i, j], expected)

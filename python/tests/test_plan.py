@@ -1,0 +1,89 @@
+"""Plans, explanations, the module's own report."""
+
+import os
+import subprocess
+import sys
+
+import convgrad
+import numpy
+import pytest
+
+WINDOW = dict(strides=(1, 1), pads_begin=(1, 1), pads_end=(1, 1), dilations=(1, 1),
+              data_format="NCX", weights_format="OIX")  # fmt: skip
+
+
+def test_a_plan_runs_as_often_as_wanted(integers):
+    x, w, dy = integers(2, 3, 6, 6), integers(4, 3, 3, 3), integers(2, 4, 6, 6)
+    made = convgrad.plan(
+        "Convolution", convgrad.Tensor(x.shape), convgrad.Tensor(w.shape), **WINDOW
+    )
+    assert made.outputs == (convgrad.Tensor((2, 4, 6, 6), "f32", (144, 36, 6, 1)),)
+    assert made.kernel in convgrad.kernels() and made.workspace_bytes >= 0
+    assert made.flops > 0 and made.error_bound > 0
+    expected = convgrad.convolution(x, w, **WINDOW)
+    for _ in range(3):
+        assert numpy.array_equal(made.run(x, w), expected)
+    out = numpy.empty_like(expected)
+    assert made.run(x, w, out=out) is out and numpy.array_equal(out, expected)
+
+    wanted = (None, convgrad.Tensor(w.shape), convgrad.Tensor((4,)))
+    grads = convgrad.plan("ConvolutionBackward", x, w, dy, outputs=wanted, **WINDOW)
+    dx, dw, db = grads.run(x, w, dy)
+    assert dx is None and numpy.array_equal(db, dy.sum((0, 2, 3)))
+    expected = convgrad.convolution_backward_weights(x, dy, weights_shape=w.shape, **WINDOW)
+    assert numpy.array_equal(dw, expected)
+    assert "ConvolutionBackwardWeights" in grads.explain()
+
+
+def test_a_plan_refuses_other_arrays(integers):
+    x, w = integers(2, 3, 6, 6), integers(4, 3, 3, 3)
+    made = convgrad.plan("Convolution", x, w, **WINDOW)
+    with pytest.raises(ValueError, match="src is f32 1x3x6x6 .*the plan was made for f32 2x3x6x6"):
+        made.run(x[:1], w)
+    with pytest.raises(ValueError, match="strides"):
+        made.run(x.transpose(0, 1, 3, 2), w)
+    with pytest.raises(ValueError, match="dst is f32 2x4x6x5"):
+        made.run(x, w, out=numpy.empty((2, 4, 6, 5), "float32"))
+    with pytest.raises(ValueError):
+        made.run(x)
+
+
+def test_explain():
+    text = convgrad.explain("Convolution", convgrad.Tensor((8, 64, 56, 56), "bf16"),
+                            convgrad.Tensor((64, 64, 3, 3), "bf16"), **WINDOW)  # fmt: skip
+    assert "operation   Convolution" in text and "bf16" in text and "contract" in text
+    with pytest.raises(ValueError, match="operation 'Convolute' is unknown"):
+        convgrad.explain("Convolute", convgrad.Tensor((8, 64, 56, 56)))
+    with pytest.raises(ValueError, match="f8"):
+        convgrad.explain("Convolution", convgrad.Tensor((8, 64, 56, 56), "f8"))
+
+
+def test_the_report_of_the_module():
+    output = subprocess.run(
+        [sys.executable, "-m", "convgrad"], check=True, capture_output=True, text=True
+    ).stdout
+    for word in (
+        f"convgrad {convgrad.__version__}",
+        "cpu ",
+        "kernel ",
+        "contract",
+        "peak ",
+        "bf16",
+    ):
+        assert word in output
+
+
+def test_importing_takes_little():
+    """No other library is imported, and the best of five starts adds less than 50 ms."""
+    script = (
+        "import sys, time; begin = time.perf_counter(); import convgrad; "
+        "print(time.perf_counter() - begin, 'numpy' in sys.modules, 'torch' in sys.modules)"
+    )
+    times = []
+    for _ in range(5):
+        run = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True,
+                             text=True, env=os.environ)  # fmt: skip
+        seconds, *others = run.stdout.split()
+        assert others == ["False", "False"]
+        times.append(float(seconds))
+    assert min(times) < 0.05, times

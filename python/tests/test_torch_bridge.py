@@ -1,0 +1,501 @@
+"""convgrad.torch: PyTorch's convolutions and gradients, replaced and not replaced."""
+
+import itertools
+import os
+import subprocess
+import sys
+import time
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="needs PyTorch")
+import convgrad.torch  # noqa: E402
+from torch.nn import functional as F  # noqa: E402
+
+CHANNELS_LAST = {4: torch.channels_last, 5: torch.channels_last_3d}
+
+
+def integers(*shape, most=2, dtype=torch.float32):
+    return torch.randint(-most, most + 1, shape).to(dtype)
+
+
+@pytest.fixture(autouse=True)
+def seed_and_clean():
+    torch.manual_seed(3)
+    threads = torch.get_num_threads()
+    yield
+    torch.set_num_threads(threads)
+    assert not convgrad.torch.is_enabled()
+
+
+def laid_out(tensor, layout):
+    """The same values in other memory."""
+    if layout == "channels last":
+        if tensor.dim() == 3:
+            return tensor.transpose(1, 2).contiguous().transpose(1, 2)
+        return tensor.contiguous(memory_format=CHANNELS_LAST[tensor.dim()])
+    if layout == "turned":
+        return tensor.transpose(0, -1).contiguous().transpose(0, -1)
+    if layout == "gaps":
+        wide = torch.zeros(*tensor.shape[:-1], 2 * tensor.shape[-1], dtype=tensor.dtype)
+        wide[..., ::2] = tensor
+        return wide[..., ::2]
+    return tensor
+
+
+def own_and_replaced(function):
+    """(what PyTorch computes, what it computes with convgrad)."""
+    own = function()
+    with convgrad.torch.enabled():
+        return own, function()
+
+
+def assert_replaced(function):
+    """Calls function with convgrad and checks that PyTorch's own kernels had nothing to do."""
+    with convgrad.torch.profile() as report:
+        result = function()
+    assert report.rows and all(row.convgrad_seconds > 0 for row in report.rows), str(report)
+    return result
+
+
+def steps_in_memory(tensor):
+    """Strides, but of axes with one position, which PyTorch's own kernels set to this and that."""
+    return [step for step, size in zip(tensor.stride(), tensor.shape) if size > 1]
+
+
+SWEEP = [
+    # in, out channels, groups, extent, kernel, stride, padding, dilation, output padding
+    (3, 5, 1, 7, 3, 1, 1, 1, 0),
+    (4, 6, 2, 8, 3, 2, 1, 1, 1),
+    (6, 6, 6, 7, 3, 1, 1, 1, 0),
+    (4, 8, 4, 9, 3, 3, 2, 2, 2),
+    (8, 4, 1, 6, 1, 1, 0, 1, 0),
+    (2, 4, 2, 6, 2, 2, 0, 1, 0),
+]
+
+
+@pytest.mark.parametrize("layout", ["contiguous", "channels last", "turned", "gaps"])
+@pytest.mark.parametrize("transposed", [False, True])
+@pytest.mark.parametrize("rank", [1, 2, 3])
+@pytest.mark.parametrize("case", SWEEP)
+def test_values_against_f64_and_memory_against_own(case, rank, transposed, layout):
+    ci, co, groups, extent, k, stride, padding, dilation, output_padding = case
+    lists = [[v] * rank for v in (stride, padding, dilation)]
+    more = [output_padding if transposed else 0] * rank
+    geometry = (*lists, transposed, more, groups)
+    shape = (ci, co // groups) if transposed else (co, ci // groups)
+    x, w, b = integers(2, ci, *[extent] * rank), integers(*shape, *[k] * rank), integers(co)
+    y64 = torch.ops.aten.convolution(x.double(), w.double(), b.double(), *geometry)
+    dy = integers(*y64.shape)
+    sizes = [co]
+    grads64 = torch.ops.aten.convolution_backward(
+        dy.double(), x.double(), w.double(), sizes, *geometry, [True] * 3
+    )
+    for weight_layout, dtype in itertools.product(
+        ("contiguous", "channels last"), (torch.float32, torch.bfloat16, torch.float16)
+    ):
+        xs = laid_out(x.to(dtype), layout)
+        ws = laid_out(w.to(dtype), weight_layout)
+        dys = laid_out(dy.to(dtype), layout)
+        forward = lambda: torch.ops.aten.convolution(xs, ws, b.to(dtype), *geometry)
+        backward = lambda: torch.ops.aten.convolution_backward(
+            dys, xs, ws, sizes, *geometry, [True] * 3
+        )
+        y, grads = assert_replaced(lambda: (forward(), backward()))
+        for result, exact in zip((y, *grads), (y64, *grads64)):
+            assert torch.equal(result, exact.to(dtype))
+        try:
+            own_results = (forward(), *backward())
+        except RuntimeError:  # PyTorch has no kernel for this type
+            assert dtype != torch.float32
+            continue
+        for result, own in zip((y, *grads), own_results):
+            assert steps_in_memory(result) == steps_in_memory(own), (dtype, weight_layout)
+
+
+@pytest.mark.parametrize("mask", list(itertools.product([False, True], repeat=3)))
+@pytest.mark.parametrize("transposed", [False, True])
+def test_only_what_is_asked_for(mask, transposed):
+    x, w, dy = integers(2, 4, 5, 5), integers(4, 4, 3, 3), integers(2, 4, 5, 5)
+    arguments = ([4], [1, 1], [1, 1], [1, 1], transposed, [0, 0], 1)
+    everything = torch.ops.aten.convolution_backward(dy, x, w, *arguments, [True] * 3)
+    with convgrad.torch.enabled():
+        results = torch.ops.aten.convolution_backward(dy, x, w, *arguments, list(mask))
+    for wanted, result, expected in zip(mask, results, everything):
+        assert torch.equal(result, expected) if wanted else result is None
+
+
+def test_what_convgrad_does_not_compute_is_pytorchs():
+    x, w = integers(2, 4, 6, 6), integers(4, 4, 3, 3)
+
+    def all_kinds():
+        results = [F.conv2d(x.to(dtype), w.to(dtype), padding=1)
+                   for dtype in (torch.float64, torch.complex64, torch.int64)]  # fmt: skip
+        results.append(F.conv2d(x[:0], w))
+        if torch.backends.mkldnn.is_available():
+            results.append(F.conv2d(x.to_mkldnn(), w).to_dense())
+        results.append(F.conv2d(x.to("meta"), w.to("meta")).shape)
+        return results
+
+    own, replaced = own_and_replaced(all_kinds)
+    for one, other in zip(own, replaced):
+        assert one == other if isinstance(one, torch.Size) else torch.equal(one, other)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: F.conv2d(torch.ones(1, 3, 5, 5), torch.ones(2, 4, 3, 3)),
+        lambda: F.conv2d(torch.ones(1, 3, 5, 5), torch.ones(2, 3, 7, 7)),
+        lambda: F.conv2d(torch.ones(1, 3, 5, 5), torch.ones(2, 3, 3, 3), stride=0),
+        lambda: F.conv2d(torch.ones(1, 3, 5, 5), torch.ones(2, 3, 3, 3), padding=-1),
+        lambda: F.conv2d(torch.ones(1, 3, 5, 5), torch.ones(2, 3, 3, 3), torch.ones(3)),
+        lambda: F.conv2d(torch.ones(1, 3, 5, 5), torch.ones(2, 3, 3, 3).bfloat16()),
+        lambda: F.conv2d(torch.ones(1, 4, 5, 5), torch.ones(3, 2, 3, 3), groups=2),
+        lambda: F.conv_transpose2d(
+            torch.ones(1, 3, 5, 5), torch.ones(3, 2, 3, 3), output_padding=2
+        ),
+    ],
+)
+def test_errors_are_pytorchs_own(call):
+    with pytest.raises(Exception) as own:
+        call()
+    with convgrad.torch.enabled(), pytest.raises(type(own.value)) as replaced:
+        call()
+    assert str(replaced.value) == str(own.value)
+
+
+def test_images_without_a_batch():
+    own, replaced = own_and_replaced(
+        lambda: F.conv2d(torch.ones(3, 5, 5), torch.ones(2, 3, 3, 3), torch.ones(2))
+    )
+    assert torch.equal(own, replaced)
+
+
+def small_network():
+    torch.manual_seed(5)
+    return torch.nn.Sequential(
+        torch.nn.Conv2d(3, 8, 3, padding=1),
+        torch.nn.ReLU(),
+        torch.nn.Conv2d(8, 8, 3, padding=1, groups=8, padding_mode="reflect"),
+        torch.nn.Conv2d(8, 4, 3, stride=2, dilation=2, padding="valid"),
+        torch.nn.ConvTranspose2d(4, 2, 3, stride=2, output_padding=1),
+    )
+
+
+def test_modules_train_to_the_same_bits_on_any_number_of_threads():
+    def train(threads):
+        torch.set_num_threads(threads)
+        network = small_network()
+        optimizer = torch.optim.SGD(network.parameters(), lr=0.1)
+        x = torch.randn(4, 3, 16, 16, generator=torch.Generator().manual_seed(1))
+        for _ in range(5):
+            optimizer.zero_grad()
+            network(x).square().mean().backward()
+            optimizer.step()
+        return [p.detach().clone() for p in network.parameters()]
+
+    with convgrad.torch.enabled():
+        one, two = train(1), train(2)
+    assert all(a.isfinite().all() and torch.equal(a, b) for a, b in zip(one, two))
+    for a, b in zip(one, train(1)):  # PyTorch's own sums, in another order
+        assert torch.allclose(a, b, rtol=1e-4, atol=1e-5)
+
+
+def gradients(function, *leaves):
+    return torch.autograd.grad(function(*leaves), leaves)
+
+
+def test_double_backward():
+    leaves = [integers(2, 2, 5, 5).requires_grad_(), integers(3, 2, 3, 3).requires_grad_(),
+              integers(3).requires_grad_()]  # fmt: skip
+
+    def penalty():
+        y = F.conv2d(*leaves, padding=1)
+        of_x, of_w, of_b = torch.autograd.grad(y.square().sum(), leaves, create_graph=True)
+        total = of_x.square().sum() + of_w.sum() + of_b.sum()
+        return torch.autograd.grad(total, leaves)
+
+    own, replaced = own_and_replaced(penalty)
+    assert all(torch.equal(a, b) for a, b in zip(own, replaced))
+
+
+def test_gradcheck():
+    """In f64, which is PyTorch's, and by convgrad through a function whose values are exact."""
+    leaves = [torch.randn(2, 2, 4, 4, dtype=torch.float64, requires_grad=True),
+              torch.randn(2, 2, 3, 3, dtype=torch.float64, requires_grad=True)]  # fmt: skip
+    with convgrad.torch.enabled():
+        assert torch.autograd.gradcheck(lambda x, w: F.conv2d(x, w, padding=1), leaves)
+        # Linear in each argument and of small integers: differences of f32 are exact.
+        x, w = integers(1, 2, 4, 4).requires_grad_(), integers(2, 2, 3, 3).requires_grad_()
+        for transposed in (False, True):
+            call = F.conv_transpose2d if transposed else F.conv2d
+            assert torch.autograd.gradcheck(
+                lambda x, w: call(x, w, padding=1, stride=2), (x, w), eps=1.0, atol=0, rtol=0,
+                nondet_tol=0.0, fast_mode=False, check_undefined_grad=False,
+            )  # fmt: skip
+
+
+@pytest.mark.skipif(not hasattr(torch, "func"), reason="needs torch.func")
+def test_functions_of_functions():
+    x, w, y = integers(4, 2, 6, 6), integers(3, 2, 3, 3), integers(4, 3, 6, 6)
+
+    def loss(w, x, y):
+        return (F.conv2d(x[None], w, padding=1)[0] * y).sum()
+
+    calls = [
+        lambda: torch.func.vmap(torch.func.grad(loss), (None, 0, 0))(w, x, y),
+        lambda: torch.func.vmap(lambda w: F.conv2d(x, w, padding=1))(torch.stack([w, -w])),
+        lambda: torch.func.jvp(lambda x: F.conv2d(x, w), (x,), (x,))[1],
+        lambda: torch.func.jacrev(lambda w: F.conv2d(x[:1], w).sum((0, 2, 3)))(w),
+        lambda: torch.func.hessian(lambda w: F.conv2d(x[:1, :, :4, :4], w).square().sum())(w[:1]),
+    ]
+    for call in calls:
+        own, replaced = own_and_replaced(call)
+        assert torch.equal(own, replaced)
+    each = calls[0]()
+    alone = torch.func.grad(loss)(w, x[2], y[2])
+    assert torch.equal(each[2], alone)
+
+
+def test_traced_and_scripted_models():
+    network = small_network()
+    x = torch.randn(2, 3, 16, 16)
+    calls = []
+    for model in (torch.jit.trace(network, x), torch.jit.script(network), network):
+        with convgrad.torch.profile() as report:
+            model(x).sum().backward()
+        assert all(row.convgrad_seconds > 0 for row in report.rows)
+        calls.append(sum(row.calls for row in report.rows))
+    assert calls == [8, 8, 8]
+
+
+def test_autocast():
+    network = torch.nn.Conv2d(3, 4, 3)
+    x = torch.randn(2, 3, 8, 8)
+
+    def step():
+        network.zero_grad()
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            y = network(x)
+        assert y.dtype == torch.bfloat16
+        y.float().sum().backward()
+        return y, network.weight.grad
+
+    y, grad = assert_replaced(step)
+    assert grad.dtype == torch.float32
+    try:
+        own_y, own_grad = step()
+    except RuntimeError:
+        return  # PyTorch has no kernel for bf16 here
+    assert torch.allclose(y.float(), own_y.float(), rtol=2**-7, atol=2**-7)
+    assert torch.allclose(grad, own_grad, rtol=2**-6, atol=2**-4)
+
+
+def test_leaves_that_need_no_gradient_accumulation_and_shared_weights():
+    x, w = integers(2, 3, 6, 6), integers(3, 3, 3, 3)
+
+    def step():
+        results = []
+        for needs_x, needs_w in ((True, False), (False, True), (True, True)):
+            leaf_x, leaf_w = x.clone().requires_grad_(needs_x), w.clone().requires_grad_(needs_w)
+            for _ in range(2):  # accumulates
+                once = F.conv2d(leaf_x, leaf_w, padding=1)
+                F.conv2d(once, leaf_w, padding=1).sum().backward()
+            results += [leaf_x.grad, leaf_w.grad]
+        return results
+
+    own, replaced = own_and_replaced(step)
+    for one, other in zip(own, replaced):
+        assert (one is None and other is None) or torch.equal(one, other)
+
+
+def test_enable_and_disable_leave_pytorch_as_it_was():
+    tables = lambda: [
+        torch._C._dispatch_dump_table("aten::" + name)
+        for name in ("convolution", "convolution_backward", "_convolution")
+    ]
+    before = tables()
+    convgrad.torch.disable()  # harmless
+    for _ in range(3):
+        convgrad.torch.enable()
+        convgrad.torch.enable()  # no more than once
+        assert convgrad.torch.is_enabled() and tables() != before
+        with convgrad.torch.enabled(), convgrad.torch.enabled():
+            convgrad.torch.disable()
+            assert convgrad.torch.is_enabled() and tables() != before
+        assert not convgrad.torch.is_enabled() and tables() == before
+    convgrad.torch.enable(forward=False)  # the gradients alone
+    with convgrad.torch.enabled():
+        assert tables()[0] != before[0]
+    assert tables()[0] == before[0] and tables()[1] != before[1]
+    convgrad.torch.disable()
+    with pytest.raises(ZeroDivisionError), convgrad.torch.enabled():
+        1 / 0
+    assert tables() == before
+
+
+def test_profile():
+    network = small_network()
+    with convgrad.torch.profile() as report:
+        for _ in range(2):
+            network(torch.randn(2, 3, 16, 16)).sum().backward()
+        F.conv2d(torch.ones(1, 1, 4, 4).double(), torch.ones(1, 1, 3, 3).double())
+    assert not convgrad.torch.is_enabled()
+    rows = report.rows
+    assert [row.calls for row in rows] == [2] * 8 + [1]
+    assert {row.what for row in rows} == {"forward", "backward swb", "backward wb"}
+    assert all(row.torch_seconds > 0 for row in rows)
+    assert all(row.convgrad_seconds > 0 for row in rows[:-1]) and rows[-1].convgrad_seconds == 0
+    saved = sum(row.torch_seconds - row.convgrad_seconds for row in rows[:-1])
+    assert report.saved_seconds == pytest.approx(saved)
+    text = str(report)
+    assert "total" in text and "saved" in text and "2x3x16x16 w8x3x3x3 s1 p1 float32" in text
+
+
+def resident_bytes():
+    with open("/proc/self/statm", encoding="ascii") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="needs Linux's /proc")
+def test_memory_does_not_grow_over_a_thousand_steps():
+    network = small_network()
+    x = torch.randn(2, 3, 16, 16)
+
+    def steps(count):
+        for _ in range(count):
+            network.zero_grad(set_to_none=True)
+            network(x).sum().backward()
+
+    with convgrad.torch.enabled():
+        steps(200)
+        before = resident_bytes()
+        steps(1000)
+        grown = resident_bytes() - before
+    assert grown < 1 << 20, f"{grown} bytes"
+
+
+def run_script(script, **environment):
+    return subprocess.run(
+        [sys.executable, "-c", script], check=True, capture_output=True, text=True,
+        env={**os.environ, **environment},
+    ).stdout.split()  # fmt: skip
+
+
+def test_steps_of_several_threads_at_once():
+    import threading
+
+    leaves = [(integers(2, 3, 9, 9), integers(4, 3, 3, 3)) for _ in range(4)]
+
+    def step(i):
+        x, w = (leaf.clone().requires_grad_() for leaf in leaves[i])
+        F.conv2d(x, w, padding=1).square().sum().backward()
+        return x.grad, w.grad
+
+    expected = [step(i) for i in range(4)]
+    wrong = []
+
+    def work(i):
+        for _ in range(20):
+            wrong.extend(i for a, b in zip(step(i), expected[i]) if not torch.equal(a, b))
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
+    with convgrad.torch.enabled():
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert not wrong
+
+
+def test_two_processes_with_gloo():
+    """DistributedDataParallel: gradients of two halves of a batch, averaged, on both processes."""
+    if not torch.distributed.is_available() or not torch.distributed.is_gloo_available():
+        pytest.skip("needs torch.distributed with gloo")
+    import tempfile
+
+    script = """
+import sys, torch, convgrad.torch
+from torch import distributed
+rank, store = int(sys.argv[1]), sys.argv[2]
+torch.set_num_threads(1)
+distributed.init_process_group("gloo", init_method="file://" + store, rank=rank, world_size=2)
+torch.manual_seed(1)
+network = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3), torch.nn.ConvTranspose2d(4, 2, 2, 2))
+for p in network.parameters(): p.data = p.data.mul(8).round()
+x = torch.randint(-2, 3, (4, 3, 6, 6)).float()
+parallel = torch.nn.parallel.DistributedDataParallel(network)
+convgrad.torch.enable()
+parallel(x[2 * rank : 2 * rank + 2]).sum().backward()
+convgrad.torch.disable()
+averaged = [p.grad.clone() for p in network.parameters()]
+network.zero_grad()
+network(x).sum().backward()
+assert all(torch.equal(2 * a, p.grad) for a, p in zip(averaged, network.parameters()))
+distributed.barrier()
+"""
+    with tempfile.TemporaryDirectory() as folder:
+        store = os.path.join(folder, "store")
+        processes = [
+            subprocess.Popen([sys.executable, "-c", script, str(rank), store],
+                             stderr=subprocess.PIPE, text=True)
+            for rank in range(2)
+        ]  # fmt: skip
+        for process in processes:
+            errors = process.communicate(timeout=120)[1]
+            assert process.returncode == 0, errors
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/task"), reason="needs Linux's /proc")
+@pytest.mark.parametrize("first", ["convgrad.torch", "torch"])
+def test_threads_are_pytorchs(first):
+    """PyTorch's pool serves both: no thread is added, whichever library is imported first."""
+    script = f"""
+import {first}, os, torch, convgrad.torch
+torch.set_num_threads(3)
+x, w = torch.randn(8, 32, 32, 32), torch.randn(32, 32, 3, 3)
+torch.relu(torch.randn(1 << 22)); torch.conv2d(x, w)
+before = len(os.listdir('/proc/self/task'))
+convgrad.torch.enable()
+for _ in range(3): torch.conv2d(x, w)
+print(before, len(os.listdir('/proc/self/task')))
+"""
+    before, after = map(int, run_script(script, OMP_NUM_THREADS="3"))
+    assert before >= 3 and after == before
+
+
+def best_overhead(call, spent, count=100, stretches=100):
+    """Microseconds of a call beyond what ``spent`` counts, in the best of some stretches."""
+    least = float("inf")
+    for _ in range(stretches):
+        before, begin = spent(), time.perf_counter()
+        for _ in range(count):
+            call()
+        least = min(least, (time.perf_counter() - begin - (spent() - before)) / count)
+    return least * 1e6
+
+
+@pytest.mark.skipif(
+    not hasattr(torch.Tensor, "__dlpack_c_exchange_api__"),
+    reason="29 us without DLPack's exchange functions, which PyTorch has since 2.10",
+)
+def test_overhead_of_a_call():
+    """At most 30 us over what the library itself takes."""
+    torch.set_num_threads(1)
+    x, w, b = torch.randn(1, 4, 4, 4), torch.randn(4, 4, 3, 3), torch.randn(4)
+    arguments = (x, x, w, [4], [1, 1], [1, 1], [1, 1], False, [0, 0], 1, [True] * 3)
+    of_forward = lambda: torch.conv2d(x, w, b, 1, 1)
+    of_backward = lambda: torch.ops.aten.convolution_backward.default(*arguments)
+    # torch.ops reads its arguments slowly; a backward pass does not call it.
+    library = torch.library.Library("aten", "IMPL")
+    library.impl("convolution_backward", lambda *_: (x, w, b), "CPU")
+    reading = best_overhead(of_backward, lambda: 0)
+    getattr(library, "_destroy", lambda: None)()
+    del library
+    with convgrad.torch.enabled(), torch.no_grad():
+        bridge = convgrad.torch._bridge
+        forward = best_overhead(of_forward, lambda: bridge.library_seconds)
+        backward = best_overhead(of_backward, lambda: bridge.library_seconds) - reading
+    print(f"overhead: forward {forward:.1f} us, backward {backward:.1f} us, reading {reading:.1f}")
+    assert forward <= 30 and backward <= 30
