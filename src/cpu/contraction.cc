@@ -69,14 +69,20 @@ void SetPhaseColumns(const Axis& axis, int a, Contraction& c) {
   c.w.first += base * c.columns.w_step[a];
 }
 
+// So many o that filling up lines costs less than it gains.
+constexpr int64_t kFewOutputs = 32;
+
+void FillUp(GatherAxis& last, Contraction& c) {
+  const int64_t unit = last.pixels >= 128 ? 16 : last.pixels >= 32 ? 4 : 1;
+  c.beyond = CeilDiv(last.pixels, unit) * unit - last.pixels;
+  last.pixels += c.beyond;
+}
+
 // Lines that their taps share are packed once, if they are whole vectors. Filling up long ones
 // costs a little of every product, so it is for few products of what is packed.
 void FillUpLines(Contraction& c) {
   GatherAxis& last = c.axes[kAxes - 1];
-  if (c.sum_pixels || c.zipped || c.o > 32 || last.taps < 3) return;
-  const int64_t unit = last.pixels >= 128 ? 16 : last.pixels >= 32 ? 4 : 1;
-  c.beyond = CeilDiv(last.pixels, unit) * unit - last.pixels;
-  last.pixels += c.beyond;
+  if (!c.sum_pixels && !c.zipped && c.o <= kFewOutputs && last.taps >= 3) FillUp(last, c);
 }
 
 // Worth it where a phase alone has too few columns to pay for packing, and where few taps of the
@@ -331,7 +337,8 @@ Contraction MakeLargestContraction(const Problem& p) {
     c.axes[a].taps = CeilDiv(axis.taps, axis.stride / std::gcd(axis.stride, axis.dilation));
     c.share *= static_cast<double>(axis.taps) / static_cast<double>(c.axes[a].taps * Phases(axis));
   }
-  if (c.beyond == 0) FillUpLines(c);
+  // Another phase may have the taps for it.
+  if (c.beyond == 0 && !c.zipped && c.o <= kFewOutputs) FillUp(c.axes[kAxes - 1], c);
   if (c.zipped) c.share *= 2;
   return c;
 }

@@ -330,12 +330,14 @@ void RunDirect(const Problem& problem, const Operands& operands, float beta, con
 std::string DirectText(const Problem& problem, int threads, int64_t limit) {
   const DirectTiling t = DirectTilingOf(problem, threads, limit);
   const Contraction c = MakeLargestPlainContraction(WithLines(problem));
+  const std::string widened =
+      t.in_place ? ", widened to f32 when it is loaded" : ", widened to f32 when a line is copied";
   return Join("blocks of ", t.used, " channels, ", t.blocks_each, " of ", t.blocks,
               " in a task; vectors along channels",
               c.o * c.channels > 1 ? Join(" of ", t.used / c.o, " groups") : "",
+              t.in_place ? ", in place: no line is copied" : "",
               t.chunk_parts > 1 ? ", chunks side by side" : "", "; ",
-              PickedVectorUnit(problem.type).name,
-              problem.type == DataType::kF32 ? "" : ", widened to f32 when a line is copied");
+              PickedVectorUnit(problem.type).name, problem.type == DataType::kF32 ? "" : widened);
 }
 
 double DirectSeconds(const Problem& problem, int threads) {
