@@ -87,3 +87,52 @@ def test_no_mode_runs_inside_the_kernels(layout):
     with convgrad.torch.enabled(), Mode():
         torch.autograd.backward(y, inputs=leaves)
     assert seen == own
+
+
+def failing_at(count, monkeypatch):
+    """Lets the count-th registration fail, from 0."""
+    own, calls = torch.library.Library.impl, []
+
+    def impl(self, *arguments, **keywords):
+        calls.append(arguments)
+        if len(calls) == count + 1:
+            raise RuntimeError("not today")
+        return own(self, *arguments, **keywords)
+
+    monkeypatch.setattr(torch.library.Library, "impl", impl)
+
+
+def tables():
+    return [torch._C._dispatch_dump_table("aten::" + name)
+            for name in ("convolution", "convolution_backward", "_convolution")]  # fmt: skip
+
+
+@pytest.mark.parametrize("count", [0, 1, 2])
+@pytest.mark.parametrize("block", [False, True])
+def test_a_registration_that_fails_leaves_everything_as_it_was(count, block, monkeypatch):
+    before = tables()
+    with monkeypatch.context() as patch, pytest.raises(RuntimeError, match="not today"):
+        failing_at(count, patch)
+        if block:
+            with convgrad.torch.enabled():
+                pass
+        else:
+            convgrad.torch.enable()
+    assert not convgrad.torch.is_enabled() and tables() == before
+    convgrad.torch.disable()
+    assert not convgrad.torch.is_enabled() and tables() == before
+    with convgrad.torch.enabled():
+        assert tables() != before
+    assert tables() == before
+
+
+def test_a_registration_that_fails_keeps_the_one_before(monkeypatch):
+    convgrad.torch.enable(forward=False)
+    try:
+        gradients = tables()
+        with monkeypatch.context() as patch, pytest.raises(RuntimeError, match="not today"):
+            failing_at(1, patch)
+            convgrad.torch.enable()
+        assert convgrad.torch.is_enabled() and tables() == gradients
+    finally:
+        convgrad.torch.disable()
