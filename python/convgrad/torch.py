@@ -81,9 +81,10 @@ _MORE = (False, False, True, True)
 def _convolution(*arguments):
     """aten::convolution, and aten::_convolution, which traced models call."""
     arguments = arguments[:9]
-    if _report is not None:
+    report = _report  # another thread may end its block meanwhile
+    if report is not None:
         source, weight, _, stride, padding, dilation, transposed, output_padding, groups = arguments
-        return _report.compare(
+        return report.compare(
             "forward",
             (source, weight, (transposed, stride, padding, dilation, output_padding, groups)),
             lambda: _own_forward(*arguments, *_MORE),
@@ -94,10 +95,11 @@ def _convolution(*arguments):
 
 
 def _convolution_backward(*arguments):
-    if _report is not None:
+    report = _report
+    if report is not None:
         source, weight, mask = arguments[1], arguments[2], arguments[10]
         stride, padding, dilation, transposed, output_padding, groups = arguments[4:10]
-        return _report.compare(
+        return report.compare(
             "backward " + "".join(name for name, wanted in zip("swb", mask) if wanted),
             (source, weight, (transposed, stride, padding, dilation, output_padding, groups)),
             lambda: _own_backward(*arguments),
@@ -204,8 +206,10 @@ def profile() -> Iterator[Report]:
     global _report
     report = Report()
     with enabled():
-        before, _report = _report, report
+        with _lock:
+            before, _report = _report, report
         try:
             yield report
         finally:
-            _report = before
+            with _lock:
+                _report = before
