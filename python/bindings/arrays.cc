@@ -60,13 +60,14 @@ bool IsBF16OfNumPy(nb::handle object) {
          nb::hasattr(object, "__array_interface__") && nb::hasattr(object, "view");
 }
 
+// A description; a pointer would be somebody's word for memory that nothing keeps alive.
 Array FromTuple(nb::handle object, std::string_view name) {
-  if (PyTuple_GET_SIZE(object.ptr()) != 4) {
-    Refuse(name, "is a tuple of " + std::to_string(PyTuple_GET_SIZE(object.ptr())) +
-                     ", expected (pointer, type, extents, strides)");
+  const bool four = PyTuple_GET_SIZE(object.ptr()) == 4;
+  const nb::handle first = four ? PyTuple_GET_ITEM(object.ptr(), 0) : Py_None;
+  if (!PyLong_Check(first.ptr()) || PyObject_IsTrue(first.ptr()) != 0) {
+    Refuse(name, "is a tuple, expected an array; a description (convgrad.Tensor) is not an array");
   }
   Array result;
-  result.data = PyLong_AsVoidPtr(PyTuple_GET_ITEM(object.ptr(), 0));
   const long type = PyLong_AsLong(PyTuple_GET_ITEM(object.ptr(), 1));
   if (PyErr_Occurred() != nullptr) throw nb::python_error();
   if (type < 0 || type > static_cast<long>(DataType::kS64)) {
