@@ -116,10 +116,12 @@ nb::tuple ToTuple(const Dims& dims) {
 Array ParseArray(nb::handle object, std::string_view name, Access access) {
   if (object.is_none()) return {};
   if (PyTuple_Check(object.ptr())) return FromTuple(object, name);
-  // Values alone are read and written; the history that a tensor of autograd carries is not.
+  // Values alone are read; the history that a tensor of autograd carries is not, nor rewritten.
   nb::object source = nb::borrow(object);
-  const nb::object tracked = nb::getattr(source, "requires_grad", nb::none());
-  if (tracked.ptr() == Py_True) source = source.attr("detach")();
+  if (nb::getattr(source, "requires_grad", nb::none()).ptr() == Py_True) {
+    if (access == Access::kWrite) Refuse(name, "requires grad, expected memory that does not");
+    source = source.attr("detach")();
+  }
   const bool bf16 = IsBF16OfNumPy(source);
   if (bf16) source = source.attr("view")("uint16");
   nb::ndarray<nb::ro> array;

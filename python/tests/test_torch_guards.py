@@ -136,3 +136,12 @@ def test_a_registration_that_fails_keeps_the_one_before(monkeypatch):
         assert convgrad.torch.is_enabled() and tables() == gradients
     finally:
         convgrad.torch.disable()
+
+
+def test_memory_for_results_has_no_history():
+    x, w = integers(2, 4, 5, 5), integers(4, 4, 3, 3)
+    out = torch.zeros(2, 4, 5, 5, requires_grad=True)
+    with pytest.raises(ValueError, match="requires grad"):
+        convgrad.convolution(x, w, out=out, **WINDOW)
+    convgrad.convolution(x.requires_grad_(), w, out=out.detach(), **WINDOW)
+    assert torch.equal(out, torch.conv2d(x, w, padding=1))
