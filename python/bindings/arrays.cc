@@ -83,8 +83,20 @@ Array FromTuple(nb::handle object, std::string_view name) {
 
 }  // namespace
 
+bool IsInteger(nb::handle object) {
+  return PyIndex_Check(object.ptr()) != 0 && PySequence_Check(object.ptr()) == 0;
+}
+
+int64_t ParseInteger(nb::handle object) {
+  const nb::object number = nb::steal(PyNumber_Index(object.ptr()));
+  if (!number.is_valid()) throw nb::python_error();
+  const int64_t value = PyLong_AsLongLong(number.ptr());
+  if (value == -1 && PyErr_Occurred() != nullptr) throw nb::python_error();
+  return value;
+}
+
 Dims ParseDims(nb::handle object, std::string_view name) {
-  if (PyLong_Check(object.ptr())) return {nb::cast<int64_t>(object)};
+  if (IsInteger(object)) return {ParseInteger(object)};
   const nb::object fast = nb::steal(PySequence_Fast(object.ptr(), ""));
   if (!fast.is_valid() || PyUnicode_Check(object.ptr())) {
     PyErr_Clear();
@@ -94,12 +106,7 @@ Dims ParseDims(nb::handle object, std::string_view name) {
   Dims dims;
   dims.reserve(static_cast<size_t>(PySequence_Fast_GET_SIZE(fast.ptr())));
   for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(fast.ptr()); ++i) {
-    nb::object item = nb::borrow(PySequence_Fast_GET_ITEM(fast.ptr(), i));
-    if (!PyLong_Check(item.ptr())) item = nb::steal(PyNumber_Index(item.ptr()));
-    if (!item.is_valid()) throw nb::python_error();
-    const int64_t value = PyLong_AsLongLong(item.ptr());
-    if (value == -1 && PyErr_Occurred() != nullptr) throw nb::python_error();
-    dims.push_back(value);
+    dims.push_back(ParseInteger(PySequence_Fast_GET_ITEM(fast.ptr(), i)));
   }
   return dims;
 }

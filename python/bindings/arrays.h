@@ -30,6 +30,10 @@ struct Array {
 // `name` is the argument's, for errors. Throws ValueError or TypeError.
 Array ParseArray(nanobind::handle object, std::string_view name, Access access = Access::kRead);
 
+// Of Python or of another library, such as numpy.int64; arrays are not, even of one element.
+bool IsInteger(nanobind::handle object);
+int64_t ParseInteger(nanobind::handle object);
+
 // A sequence of integers, or one integer.
 Dims ParseDims(nanobind::handle object, std::string_view name);
 

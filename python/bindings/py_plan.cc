@@ -20,8 +20,8 @@ Attributes ParseAttributes(const nb::dict& attributes) {
     if (value.is_none()) continue;
     if (PyUnicode_Check(value.ptr())) {
       result.Set(name, nb::cast<std::string>(value));
-    } else if (PyLong_Check(value.ptr())) {
-      result.Set(name, nb::cast<int64_t>(value));
+    } else if (IsInteger(value)) {
+      result.Set(name, ParseInteger(value));
     } else {
       result.Set(name, ParseDims(value, name));
     }

@@ -325,6 +325,20 @@ def test_errors_are_the_library_sentences():
         convgrad.convolution(x, w, strides=(1, 1))
 
 
+def test_integers_of_numpy_are_integers():
+    x, w = integers(1, 4, 5, 5), integers(2, 2, 3, 3)
+    two, ones = numpy.int64(2), numpy.ones(2, "int32")
+    window = dict(strides=ones, pads_begin=list(ones), pads_end=ones, dilations=(1, ones[0]))
+    result = convgrad.convolution(x, w, groups=two, **dict(WINDOW, **window))
+    assert numpy.array_equal(result, convgrad.convolution(x, w, groups=2, **WINDOW))
+    dw = convgrad.grad.conv2d_weight(x, w.shape, result, padding=ones[0], groups=two)
+    assert numpy.array_equal(
+        dw, convgrad.grad.conv2d_weight(x, w.shape, result, padding=1, groups=2)
+    )
+    with pytest.raises((TypeError, ValueError)):
+        convgrad.convolution(x, w, groups=2.0, **WINDOW)
+
+
 def test_pointers_and_descriptions_are_not_arrays():
     x, w = integers(1, 2, 5, 5), integers(2, 2, 3, 3)
     pointer = (0x10, 1, (1, 2, 5, 5), None)  # dereferenced, it would end the process
