@@ -73,6 +73,25 @@ def test_the_report_of_the_module():
         assert word in output
 
 
+def test_without_pytorch_there_is_no_bridge():
+    script = """if True:
+        import sys
+        sys.modules["torch"] = None  # as if it were not installed
+        import convgrad
+        assert not hasattr(convgrad, "torch") and hasattr(convgrad, "grad")
+        try:
+            convgrad.torch
+        except AttributeError as error:
+            assert "PyTorch is not installed" in str(error)
+        try:
+            import convgrad.torch
+        except ModuleNotFoundError:
+            print("none")"""
+    printed = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True,
+                             text=True, env=os.environ).stdout  # fmt: skip
+    assert printed == "none\n"
+
+
 def test_importing_takes_little():
     """No other library is imported, and the best of five starts adds less than 50 ms."""
     script = (
