@@ -60,13 +60,14 @@ bool IsBF16OfNumPy(nb::handle object) {
          nb::hasattr(object, "__array_interface__") && nb::hasattr(object, "view");
 }
 
+// A description; a pointer would be somebody's word for memory that nothing keeps alive.
 Array FromTuple(nb::handle object, std::string_view name) {
-  if (PyTuple_GET_SIZE(object.ptr()) != 4) {
-    Refuse(name, "is a tuple of " + std::to_string(PyTuple_GET_SIZE(object.ptr())) +
-                     ", expected (pointer, type, extents, strides)");
+  const bool four = PyTuple_GET_SIZE(object.ptr()) == 4;
+  const nb::handle first = four ? PyTuple_GET_ITEM(object.ptr(), 0) : Py_None;
+  if (!PyLong_Check(first.ptr()) || PyObject_IsTrue(first.ptr()) != 0) {
+    Refuse(name, "is a tuple, expected an array; a description (convgrad.Tensor) is not an array");
   }
   Array result;
-  result.data = PyLong_AsVoidPtr(PyTuple_GET_ITEM(object.ptr(), 0));
   const long type = PyLong_AsLong(PyTuple_GET_ITEM(object.ptr(), 1));
   if (PyErr_Occurred() != nullptr) throw nb::python_error();
   if (type < 0 || type > static_cast<long>(DataType::kS64)) {
@@ -82,8 +83,20 @@ Array FromTuple(nb::handle object, std::string_view name) {
 
 }  // namespace
 
+bool IsInteger(nb::handle object) {
+  return PyIndex_Check(object.ptr()) != 0 && PySequence_Check(object.ptr()) == 0;
+}
+
+int64_t ParseInteger(nb::handle object) {
+  const nb::object number = nb::steal(PyNumber_Index(object.ptr()));
+  if (!number.is_valid()) throw nb::python_error();
+  const int64_t value = PyLong_AsLongLong(number.ptr());
+  if (value == -1 && PyErr_Occurred() != nullptr) throw nb::python_error();
+  return value;
+}
+
 Dims ParseDims(nb::handle object, std::string_view name) {
-  if (PyLong_Check(object.ptr())) return {nb::cast<int64_t>(object)};
+  if (IsInteger(object)) return {ParseInteger(object)};
   const nb::object fast = nb::steal(PySequence_Fast(object.ptr(), ""));
   if (!fast.is_valid() || PyUnicode_Check(object.ptr())) {
     PyErr_Clear();
@@ -93,12 +106,7 @@ Dims ParseDims(nb::handle object, std::string_view name) {
   Dims dims;
   dims.reserve(static_cast<size_t>(PySequence_Fast_GET_SIZE(fast.ptr())));
   for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(fast.ptr()); ++i) {
-    nb::object item = nb::borrow(PySequence_Fast_GET_ITEM(fast.ptr(), i));
-    if (!PyLong_Check(item.ptr())) item = nb::steal(PyNumber_Index(item.ptr()));
-    if (!item.is_valid()) throw nb::python_error();
-    const int64_t value = PyLong_AsLongLong(item.ptr());
-    if (value == -1 && PyErr_Occurred() != nullptr) throw nb::python_error();
-    dims.push_back(value);
+    dims.push_back(ParseInteger(PySequence_Fast_GET_ITEM(fast.ptr(), i)));
   }
   return dims;
 }
@@ -115,10 +123,12 @@ nb::tuple ToTuple(const Dims& dims) {
 Array ParseArray(nb::handle object, std::string_view name, Access access) {
   if (object.is_none()) return {};
   if (PyTuple_Check(object.ptr())) return FromTuple(object, name);
-  // Values alone are read and written; the history that a tensor of autograd carries is not.
+  // Values alone are read; the history that a tensor of autograd carries is not, nor rewritten.
   nb::object source = nb::borrow(object);
-  const nb::object tracked = nb::getattr(source, "requires_grad", nb::none());
-  if (tracked.ptr() == Py_True) source = source.attr("detach")();
+  if (nb::getattr(source, "requires_grad", nb::none()).ptr() == Py_True) {
+    if (access == Access::kWrite) Refuse(name, "requires grad, expected memory that does not");
+    source = source.attr("detach")();
+  }
   const bool bf16 = IsBF16OfNumPy(source);
   if (bf16) source = source.attr("view")("uint16");
   nb::ndarray<nb::ro> array;

@@ -25,10 +25,14 @@ struct Array {
 // `object` is one of
 //   an array that speaks DLPack or the buffer protocol, on the CPU
 //   None: not given
-//   (pointer, type, extents, strides): memory that the caller keeps alive; a pointer of 0 only
-//   describes, and without extents they are left to be inferred
+//   (0, type, extents, strides): a description without memory; without extents they are left to
+//   be inferred
 // `name` is the argument's, for errors. Throws ValueError or TypeError.
 Array ParseArray(nanobind::handle object, std::string_view name, Access access = Access::kRead);
+
+// Of Python or of another library, such as numpy.int64; arrays are not, even of one element.
+bool IsInteger(nanobind::handle object);
+int64_t ParseInteger(nanobind::handle object);
 
 // A sequence of integers, or one integer.
 Dims ParseDims(nanobind::handle object, std::string_view name);

@@ -20,8 +20,8 @@ Attributes ParseAttributes(const nb::dict& attributes) {
     if (value.is_none()) continue;
     if (PyUnicode_Check(value.ptr())) {
       result.Set(name, nb::cast<std::string>(value));
-    } else if (PyLong_Check(value.ptr())) {
-      result.Set(name, nb::cast<int64_t>(value));
+    } else if (IsInteger(value)) {
+      result.Set(name, ParseInteger(value));
     } else {
       result.Set(name, ParseDims(value, name));
     }
@@ -94,7 +94,7 @@ Arguments Arguments::Parse(nb::handle objects, std::span<const ArgumentSchema> s
 
 bool Arguments::has_memory(size_t i) const {
   if (i >= objects.size() || objects[i].is_none()) return false;
-  return !PyTuple_Check(objects[i].ptr()) || arrays[i].data != nullptr;
+  return !PyTuple_Check(objects[i].ptr());
 }
 
 const OperationSchema& PyPlan::Find(const std::string& name) {
@@ -137,10 +137,15 @@ nb::tuple PyPlan::Run(const Arguments& inputs, Arguments outputs,
                       const nb::callable& allocate) const {
   for (size_t i = 0; i < inputs.arrays.size(); ++i) {
     const bool planned = i < inputs_.size();
+    const std::string_view name =
+        i < schema_->inputs.size() ? schema_->inputs[i].name : "an argument";
+    if (!inputs.objects[i].is_none() && !inputs.has_memory(i)) {
+      throw nb::value_error(
+          Join(name, " is a description (convgrad.Tensor), expected an array").c_str());
+    }
     const bool optional = single() == nullptr && !inputs.arrays[i].desc.given();
     if (optional && planned) continue;  // not read by what is wanted, or refused by the library
-    CheckPlanned(i < schema_->inputs.size() ? schema_->inputs[i].name : "an argument",
-                 planned ? inputs_[i] : TensorDesc{}, inputs.arrays[i].desc);
+    CheckPlanned(name, planned ? inputs_[i] : TensorDesc{}, inputs.arrays[i].desc);
   }
   outputs.objects.resize(std::max(outputs.objects.size(), num_outputs()), nb::none());
   outputs.arrays.resize(outputs.objects.size());

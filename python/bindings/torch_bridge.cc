@@ -22,6 +22,27 @@ nb::object CallMethod(nb::handle object, const nb::object& name) {
   return result;
 }
 
+// While it lives, what PyTorch is asked on this thread runs no __torch_function__, neither of modes
+// (torch.device among them) nor of the tensors' own classes.
+class OverridesOff {
+ public:
+  explicit OverridesOff(const nb::object& guard_type) : guard_(guard_type()) {
+    guard_.attr("__enter__")();
+  }
+  OverridesOff(const OverridesOff&) = delete;
+  OverridesOff& operator=(const OverridesOff&) = delete;
+  ~OverridesOff() {
+    nb::error_scope pending;
+    PyObject* const left =
+        PyObject_CallMethod(guard_.ptr(), "__exit__", "OOO", Py_None, Py_None, Py_None);
+    if (left == nullptr) PyErr_WriteUnraisable(guard_.ptr());
+    Py_XDECREF(left);
+  }
+
+ private:
+  nb::object guard_;
+};
+
 // A list or a tuple of integers, of which one holds for every axis.
 bool ReadList(nb::handle list, size_t rank, Dims& out) {
   out = ParseDims(list, "an argument");
@@ -167,13 +188,12 @@ bool TorchTensor::empty() const {
 }
 
 TorchBridge::TorchBridge(nb::module_ torch, nb::callable results_last, bool asks_for_images)
-    : empty_(torch.attr("empty")),
-      empty_like_(torch.attr("empty_like")),
+    : empty_strided_(torch.attr("empty_strided")),
+      cpu_(torch.attr("device")("cpu")),
+      no_overrides_(torch.attr("_C").attr("DisableTorchFunction")),
       get_num_threads_(torch.attr("get_num_threads")),
       results_last_(std::move(results_last)),
       asks_for_images_(asks_for_images),
-      channels_last_(torch.attr("channels_last")),
-      channels_last_3d_(torch.attr("channels_last_3d")),
       types_{{{torch.attr("float32"), DataType::kF32},
               {torch.attr("bfloat16"), DataType::kBF16},
               {torch.attr("float16"), DataType::kF16}}},
@@ -182,9 +202,8 @@ TorchBridge::TorchBridge(nb::module_ torch, nb::callable results_last, bool asks
       shape_(Interned("shape")),
       stride_(Interned("stride")),
       dtype_(Interned("dtype")),
-      new_empty_(Interned("new_empty")),
-      squeeze_(Interned("squeeze")),
-      empty_keywords_(nb::make_tuple(Interned("dtype"), Interned("memory_format"))),
+      is_cpu_(Interned("is_cpu")),
+      empty_keywords_(nb::make_tuple(Interned("dtype"), Interned("device"))),
       threads_(ThreadsOf("libtorch_cpu.so")) {}
 
 bool TorchBridge::Read(nb::handle object, TorchTensor& tensor) const {
@@ -221,10 +240,15 @@ bool TorchBridge::ReadAttributes(nb::handle object, TorchTensor& tensor) const {
 }
 
 void* TorchBridge::DataOf(nb::handle object) const {
-  nb::dlpack::dltensor view;
-  if (exchange_ != nullptr && exchange_->describe(object.ptr(), &view) == 0) {
-    return static_cast<char*>(view.data) + view.byte_offset;
+  if (exchange_ != nullptr) {
+    nb::dlpack::dltensor view;
+    if (exchange_->describe(object.ptr(), &view) == 0) {
+      if (view.device.device_type != nb::device::cpu::value) return nullptr;
+      return static_cast<char*>(view.data) + view.byte_offset;
+    }
+    PyErr_Clear();
   }
+  if (nb::getattr(object, is_cpu_).ptr() != Py_True) return nullptr;
   return PyLong_AsVoidPtr(CallMethod(object, data_ptr_).ptr());
 }
 
@@ -252,29 +276,15 @@ bool TorchBridge::ChannelsLast(const TorchTensor& source, const TorchTensor& wei
                                       g.transposed, g.output_padding, g.groups));
 }
 
-nb::object TorchBridge::Allocate(const TorchTensor& like, bool channels_last,
-                                 TorchTensor& memory) const {
-  const Dims& extents = memory.desc.extents;
-  memory.desc.type = like.desc.type;
-  memory.desc.strides = DenseStrides(extents, channels_last);
-  nb::object result;
-  if (like.desc.extents == extents && like.desc.strides == memory.desc.strides) {
-    PyObject* const arguments[] = {like.object.ptr()};
-    result = nb::steal(PyObject_Vectorcall(empty_like_.ptr(), arguments, 1, nullptr));
-  } else if (!channels_last) {
-    const nb::tuple shape = ToTuple(extents);
-    PyObject* const arguments[] = {like.object.ptr(), shape.ptr()};
-    result = nb::steal(PyObject_VectorcallMethod(new_empty_.ptr(), arguments, 2, nullptr));
-  } else {
-    const bool one_row = extents.size() == 3;
-    const nb::tuple shape =
-        one_row ? ToTuple({extents[0], extents[1], 1, extents[2]}) : ToTuple(extents);
-    const nb::object& format = extents.size() == 5 ? channels_last_3d_ : channels_last_;
-    const nb::object dtype = nb::getattr(like.object, dtype_);
-    PyObject* const arguments[] = {shape.ptr(), dtype.ptr(), format.ptr()};
-    result = nb::steal(PyObject_Vectorcall(empty_.ptr(), arguments, 1, empty_keywords_.ptr()));
-    if (result.is_valid() && one_row) result = result.attr(squeeze_)(2);
-  }
+nb::object TorchBridge::Allocate(DataType type, bool channels_last, TorchTensor& memory) const {
+  memory.desc.type = type;
+  memory.desc.strides = DenseStrides(memory.desc.extents, channels_last);
+  const auto named = std::find_if(types_.begin(), types_.end(),
+                                  [type](const auto& known) { return known.second == type; });
+  const nb::tuple shape = ToTuple(memory.desc.extents), strides = ToTuple(memory.desc.strides);
+  PyObject* const arguments[] = {shape.ptr(), strides.ptr(), named->first.ptr(), cpu_.ptr()};
+  nb::object result =
+      nb::steal(PyObject_Vectorcall(empty_strided_.ptr(), arguments, 2, empty_keywords_.ptr()));
   if (!result.is_valid()) throw nb::python_error();
   memory.data = DataOf(result);
   return result;
@@ -289,6 +299,7 @@ Options TorchBridge::RunOptions() const {
 
 nb::object TorchBridge::Convolution(nb::handle source, nb::handle weight, nb::handle bias,
                                     const TorchGeometry& geometry) const {
+  const OverridesOff off(no_overrides_);
   TorchTensor x, w, b, y;
   Window window;
   if (!ReadBoth(source, weight, x, w) || !window.Read(geometry, x.axes() - 2)) return nb::none();
@@ -296,7 +307,8 @@ nb::object TorchBridge::Convolution(nb::handle source, nb::handle weight, nb::ha
   Dims& extents = y.desc.extents;
   extents = window.OutExtents(x.extents(), w.extents());
   if (*std::min_element(extents.begin(), extents.end()) < 1) return nb::none();
-  nb::object result = Allocate(x, ChannelsLast(x, w, geometry), y);
+  nb::object result = Allocate(x.desc.type, ChannelsLast(x, w, geometry), y);
+  if (y.data == nullptr) return nb::none();
   const TensorDesc inputs[] = {std::move(x.desc), std::move(w.desc), std::move(b.desc)};
   const void* const in[] = {x.data, w.data, b.data};
   const bool done = Run<Plan>(library_seconds_, window, inputs, std::span(&y.desc, 1), in,
@@ -307,6 +319,7 @@ nb::object TorchBridge::Convolution(nb::handle source, nb::handle weight, nb::ha
 nb::object TorchBridge::ConvolutionBackward(nb::handle grad, nb::handle source, nb::handle weight,
                                             const TorchGeometry& geometry,
                                             nb::handle output_mask) const {
+  const OverridesOff off(no_overrides_);
   TorchTensor x, w, dy;
   Window window;
   if (!ReadBoth(source, weight, x, w) || !window.Read(geometry, x.axes() - 2)) return nb::none();
@@ -317,15 +330,17 @@ nb::object TorchBridge::ConvolutionBackward(nb::handle grad, nb::handle source, 
   std::array<nb::object, 3> results = {nb::none(), nb::none(), nb::none()};
   std::array<TensorDesc, 3> outputs;
   std::array<void*, 3> out = {};
+  bool wanted = false;
   for (size_t i = 0; i < 3; ++i) {
     if (!Wanted(output_mask, i)) continue;
     TorchTensor memory;
     memory.desc.extents = i == 0 ? x.extents() : i == 1 ? w.extents() : Dims{dy.extents()[1]};
-    results[i] = Allocate(i == 1 ? w : x, last && i < 2, memory);
+    results[i] = Allocate(x.desc.type, last && i < 2, memory);
+    if (memory.data == nullptr) return nb::none();
     outputs[i] = std::move(memory.desc);
     out[i] = memory.data;
+    wanted = true;
   }
-  const bool wanted = std::any_of(out.begin(), out.end(), [](void* data) { return data; });
   const TensorDesc inputs[] = {std::move(x.desc), std::move(w.desc), std::move(dy.desc)};
   const void* const in[] = {x.data, w.data, dy.data};
   if (wanted &&

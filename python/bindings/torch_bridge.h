@@ -61,22 +61,22 @@ class TorchBridge {
   // False: of no type of convgrad's.
   bool Read(nanobind::handle object, TorchTensor& tensor) const;
   bool ReadAttributes(nanobind::handle object, TorchTensor& tensor) const;
+  // Null: not on the CPU.
   void* DataOf(nanobind::handle object) const;
   bool ReadBoth(nanobind::handle source, nanobind::handle weight, TorchTensor& x,
                 TorchTensor& w) const;
   bool ChannelsLast(const TorchTensor& source, const TorchTensor& weight,
                     const TorchGeometry& geometry) const;
-  // A tensor of PyTorch with the type of `like` and the extents and strides of `memory`, which
-  // gets the pointer.
-  nanobind::object Allocate(const TorchTensor& like, bool channels_last, TorchTensor& memory) const;
+  // A dense tensor of PyTorch on the CPU with the extents of `memory`, which gets the rest. No
+  // pointer: PyTorch gave other memory than was asked for.
+  nanobind::object Allocate(DataType type, bool channels_last, TorchTensor& memory) const;
   Options RunOptions() const;
 
-  nanobind::object empty_, empty_like_, get_num_threads_, results_last_;
+  nanobind::object empty_strided_, cpu_, no_overrides_, get_num_threads_, results_last_;
   bool asks_for_images_;
-  nanobind::object channels_last_, channels_last_3d_;
   std::array<std::pair<nanobind::object, DataType>, 3> types_;
-  const DlpackExchange* exchange_;  // null before PyTorch 2.10
-  nanobind::object data_ptr_, shape_, stride_, dtype_, new_empty_, squeeze_;  // names
+  const DlpackExchange* exchange_;                               // null before PyTorch 2.10
+  nanobind::object data_ptr_, shape_, stride_, dtype_, is_cpu_;  // names
   nanobind::object empty_keywords_;
   ParallelFor threads_;                 // PyTorch's own
   mutable double library_seconds_ = 0;  // under the interpreter's lock

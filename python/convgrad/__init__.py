@@ -55,5 +55,11 @@ def __getattr__(name):  # convgrad.grad and convgrad.torch without an import of 
     if name in ("grad", "torch"):
         import importlib
 
-        return importlib.import_module("." + name, __name__)
+        try:
+            return importlib.import_module("." + name, __name__)
+        except ModuleNotFoundError as error:
+            if error.name != "torch":
+                raise
+            text = f"module {__name__!r} has no attribute {name!r}: PyTorch is not installed"
+            raise AttributeError(text) from error
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

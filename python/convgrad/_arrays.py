@@ -47,7 +47,7 @@ def _allocate_torch(number: int, shape: Tuple[int, ...]) -> Any:
     import torch
 
     types = {F32: torch.float32, BF16: torch.bfloat16, F16: torch.float16}
-    return torch.empty(shape, dtype=types[number])
+    return torch.empty(shape, dtype=types[number], device="cpu")
 
 
 def _is_of(library: str, name: str, array: Any) -> bool:

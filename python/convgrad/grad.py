@@ -21,8 +21,8 @@ Padding = Union[str, Axes]
 
 
 def _axes(name: str, value: Axes, rank: int) -> Tuple[int, ...]:
-    if isinstance(value, int):
-        return (value,) * rank
+    if not hasattr(value, "__len__") and hasattr(value, "__index__"):
+        return (value,) * rank  # type: ignore[return-value]
     values = tuple(value)
     if len(values) == 1:
         values *= rank

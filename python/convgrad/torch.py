@@ -81,9 +81,10 @@ _MORE = (False, False, True, True)
 def _convolution(*arguments):
     """aten::convolution, and aten::_convolution, which traced models call."""
     arguments = arguments[:9]
-    if _report is not None:
+    report = _report  # another thread may end its block meanwhile
+    if report is not None:
         source, weight, _, stride, padding, dilation, transposed, output_padding, groups = arguments
-        return _report.compare(
+        return report.compare(
             "forward",
             (source, weight, (transposed, stride, padding, dilation, output_padding, groups)),
             lambda: _own_forward(*arguments, *_MORE),
@@ -94,10 +95,11 @@ def _convolution(*arguments):
 
 
 def _convolution_backward(*arguments):
-    if _report is not None:
+    report = _report
+    if report is not None:
         source, weight, mask = arguments[1], arguments[2], arguments[10]
         stride, padding, dilation, transposed, output_padding, groups = arguments[4:10]
-        return _report.compare(
+        return report.compare(
             "backward " + "".join(name for name, wanted in zip("swb", mask) if wanted),
             (source, weight, (transposed, stride, padding, dilation, output_padding, groups)),
             lambda: _own_backward(*arguments),
@@ -107,38 +109,56 @@ def _convolution_backward(*arguments):
     return _own_backward(*arguments) if results is None else results
 
 
-def _register(forward: bool) -> None:
-    global _library, _bridge, _own_forward, _own_backward
+def _destroy(library: torch.library.Library) -> None:
+    destroy = getattr(library, "_destroy", None)  # before PyTorch 2.1, letting it go is enough
+    if destroy is not None:
+        destroy()
+
+
+def _register(forward: bool) -> torch.library.Library:
+    global _bridge, _own_forward, _own_backward
     if _bridge is None:
         _own_forward = _own_kernel("_convolution")
         _own_backward = _own_kernel("convolution_backward")
         _bridge = _core.TorchBridge(torch, _results_last, _OLD_RULES)
-    _library = torch.library.Library("aten", "IMPL")
-    _library.impl("convolution_backward", _convolution_backward, "CPU")
-    if forward:
-        _library.impl("convolution", _convolution, "CPU")
-        _library.impl("_convolution", _convolution, "CPU")
-
-
-def _unregister() -> None:
-    global _library
-    destroy = getattr(_library, "_destroy", None)  # before PyTorch 2.1, letting it go is enough
-    if destroy is not None:
-        destroy()
-    _library = None
+    library = torch.library.Library("aten", "IMPL")
+    try:
+        library.impl("convolution_backward", _convolution_backward, "CPU")
+        if forward:
+            library.impl("convolution", _convolution, "CPU")
+            library.impl("_convolution", _convolution, "CPU")
+    except BaseException:
+        _destroy(library)
+        raise
+    return library
 
 
 def _update() -> None:
     """Registers and unregisters, as wanted; under the lock."""
-    global _registered
+    global _library, _registered
     wanted = any(_on + _blocks) if _on or _blocks else None
     if wanted == _registered:
         return
-    if _registered is not None:
-        _unregister()
+    if _library is not None:
+        library, _library, _registered = _library, None, None
+        _destroy(library)
+        del library
     if wanted is not None:
-        _register(wanted)
-    _registered = wanted
+        _library = _register(wanted)
+        _registered = wanted
+
+
+def _want(on: List[bool], blocks: List[bool]) -> None:
+    """More than before; what cannot be had changes nothing. Under the lock."""
+    before = list(_on), list(_blocks)
+    _on[:], _blocks[:] = on, blocks
+    try:
+        _update()
+    except BaseException:
+        _on[:], _blocks[:] = before
+        with contextlib.suppress(Exception):
+            _update()
+        raise
 
 
 def enable(*, forward: bool = True) -> None:
@@ -147,8 +167,7 @@ def enable(*, forward: bool = True) -> None:
     With ``forward=False`` the gradients alone; the forward pass stays PyTorch's.
     """
     with _lock:
-        _on[:] = [forward]
-        _update()
+        _want([forward], list(_blocks))
 
 
 def disable() -> None:
@@ -167,8 +186,7 @@ def is_enabled() -> bool:
 def enabled(*, forward: bool = True) -> Iterator[None]:
     """:func:`enable` for the length of a ``with`` block."""
     with _lock:
-        _blocks.append(forward)
-        _update()
+        _want(list(_on), [*_blocks, forward])
     try:
         yield
     finally:
@@ -188,8 +206,10 @@ def profile() -> Iterator[Report]:
     global _report
     report = Report()
     with enabled():
-        before, _report = _report, report
+        with _lock:
+            before, _report = _report, report
         try:
             yield report
         finally:
-            _report = before
+            with _lock:
+                _report = before

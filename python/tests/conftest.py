@@ -1,7 +1,29 @@
 """What every test shares: arrays of small integers, and what the installation lacks."""
 
+import os
+
 import numpy
 import pytest
+
+OF_PYTORCH = ("needs PyTorch", "no sample inputs")
+
+
+def refuse_skips(report):
+    """Where PyTorch has to be there, tests that miss it fail."""
+    missing = report.skipped and any(reason in str(report.longrepr) for reason in OF_PYTORCH)
+    if missing and os.environ.get("CONVGRAD_REQUIRE_TORCH"):
+        report.outcome = "failed"
+        report.longrepr = f"CONVGRAD_REQUIRE_TORCH is set, but: {report.longrepr}"
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_make_collect_report():
+    refuse_skips((yield).get_result())
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport():
+    refuse_skips((yield).get_result())
 
 
 @pytest.fixture

@@ -325,6 +325,31 @@ def test_errors_are_the_library_sentences():
         convgrad.convolution(x, w, strides=(1, 1))
 
 
+def test_integers_of_numpy_are_integers():
+    x, w = integers(1, 4, 5, 5), integers(2, 2, 3, 3)
+    two, ones = numpy.int64(2), numpy.ones(2, "int32")
+    window = dict(strides=ones, pads_begin=list(ones), pads_end=ones, dilations=(1, ones[0]))
+    result = convgrad.convolution(x, w, groups=two, **dict(WINDOW, **window))
+    assert numpy.array_equal(result, convgrad.convolution(x, w, groups=2, **WINDOW))
+    dw = convgrad.grad.conv2d_weight(x, w.shape, result, padding=ones[0], groups=two)
+    assert numpy.array_equal(
+        dw, convgrad.grad.conv2d_weight(x, w.shape, result, padding=1, groups=2)
+    )
+    with pytest.raises((TypeError, ValueError)):
+        convgrad.convolution(x, w, groups=2.0, **WINDOW)
+
+
+def test_pointers_and_descriptions_are_not_arrays():
+    x, w = integers(1, 2, 5, 5), integers(2, 2, 3, 3)
+    pointer = (0x10, 1, (1, 2, 5, 5), None)  # dereferenced, it would end the process
+    for wrong in (pointer, (x.ctypes.data, 1, x.shape, None), convgrad.Tensor(x.shape)):
+        for call in (dict(src=wrong, weights=w), dict(src=x, weights=w, out=wrong)):
+            with pytest.raises(ValueError, match=r"\(convgrad.Tensor\) is not an array"):
+                convgrad.convolution(**call, **WINDOW)
+    with pytest.raises(ValueError, match=r"src is a description \(convgrad.Tensor\), expected an"):
+        convgrad.convolution((0, 1, x.shape, None), w, **WINDOW)
+
+
 def test_the_same_bits_for_any_number_of_threads():
     x = RANDOM.standard_normal((4, 16, 20, 20)).astype("float32")
     dy = RANDOM.standard_normal((4, 8, 20, 20)).astype("float32")

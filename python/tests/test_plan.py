@@ -73,6 +73,37 @@ def test_the_report_of_the_module():
         assert word in output
 
 
+@pytest.mark.parametrize("name", ["grad", "torch_bridge", "torch_samples"])
+def test_where_pytorch_is_required_tests_without_it_fail(name, tmp_path):
+    (tmp_path / "torch.py").write_text("raise ModuleNotFoundError(name='torch')")
+    folder = os.path.dirname(__file__)
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider",
+               os.path.join(folder, f"test_{name}.py")]  # fmt: skip
+    path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
+    for required, codes in (("", (0, 5)), ("1", (1, 2))):
+        environment = {**os.environ, "PYTHONPATH": path, "CONVGRAD_REQUIRE_TORCH": required}
+        assert subprocess.run(command, env=environment, capture_output=True).returncode in codes
+
+
+def test_without_pytorch_there_is_no_bridge():
+    script = """if True:
+        import sys
+        sys.modules["torch"] = None  # as if it were not installed
+        import convgrad
+        assert not hasattr(convgrad, "torch") and hasattr(convgrad, "grad")
+        try:
+            convgrad.torch
+        except AttributeError as error:
+            assert "PyTorch is not installed" in str(error)
+        try:
+            import convgrad.torch
+        except ModuleNotFoundError:
+            print("none")"""
+    printed = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True,
+                             text=True, env=os.environ).stdout  # fmt: skip
+    assert printed == "none\n"
+
+
 def test_importing_takes_little():
     """No other library is imported, and the best of five starts adds less than 50 ms."""
     script = (

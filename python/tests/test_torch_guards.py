@@ -1,0 +1,147 @@
+"""convgrad.torch beside what users and PyTorch itself do wrong: other default devices, classes and
+modes of their own, registrations that fail."""
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="needs PyTorch")
+import convgrad.torch  # noqa: E402
+
+LAYOUTS = [torch.contiguous_format, torch.channels_last]
+GEOMETRY = ([1, 1], [1, 1], [1, 1], False, [0, 0], 1)
+WINDOW = dict(strides=(1, 1), pads_begin=(1, 1), pads_end=(1, 1), dilations=(1, 1),
+              data_format="NCX", weights_format="OIX")  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def clean():
+    yield
+    assert not convgrad.torch.is_enabled()
+
+
+def integers(*shape):
+    return torch.randint(-2, 3, shape).float()
+
+
+def forward_and_backward(x, w):
+    y = torch.ops.aten.convolution(x, w, None, *GEOMETRY)
+    return (y, *torch.ops.aten.convolution_backward(y, x, w, [4], *GEOMETRY, [True] * 3))
+
+
+def assert_same(results, expected):
+    for result, own in zip(results, expected):
+        assert result.device.type == "cpu" and result.stride() == own.stride()
+        assert torch.equal(result, own)
+
+
+@pytest.mark.skipif(not hasattr(torch.device, "__enter__"), reason="needs torch.device as a block")
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_results_are_on_the_cpu_whatever_the_default(layout):
+    x, w = integers(2, 4, 5, 5).to(memory_format=layout), integers(4, 4, 3, 3)
+    expected = forward_and_backward(x, w)
+    with convgrad.torch.enabled(), torch.device("meta"):
+        results = forward_and_backward(x, w)
+        direct = convgrad.convolution(x, w, **WINDOW)
+    assert_same(results, expected)
+    assert direct.device.type == "cpu" and torch.equal(direct, expected[0])
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_no_class_of_tensors_runs_inside_the_kernels(layout):
+    seen = []
+
+    class Logged(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, function, types, arguments=(), keywords=None):
+            seen.append(function)
+            return super().__torch_function__(function, types, arguments, keywords or {})
+
+    leaves = [integers(2, 4, 5, 5).to(memory_format=layout), integers(4, 4, 3, 3)]
+    leaves = [leaf.as_subclass(Logged).requires_grad_() for leaf in leaves]
+    y = torch.conv2d(*leaves, padding=1).sum().as_subclass(torch.Tensor)
+    seen.clear()
+    y.backward(retain_graph=True)
+    own, seen[:] = list(seen), []
+    with convgrad.torch.enabled():
+        y.backward()
+    assert seen == own
+
+
+@pytest.mark.skipif(
+    not hasattr(torch._C, "DisableTorchFunctionSubclass"), reason="needs modes that can be turned off"
+)
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_no_mode_runs_inside_the_kernels(layout):
+    seen = []
+
+    class Mode(torch.overrides.TorchFunctionMode):
+        def __torch_function__(self, function, types, arguments=(), keywords=None):
+            seen.append(function)
+            return function(*arguments, **(keywords or {}))
+
+    x, w = integers(2, 4, 5, 5).to(memory_format=layout), integers(4, 4, 3, 3)
+    leaves = [x.requires_grad_(), w.requires_grad_()]
+    y = torch.conv2d(x, w, padding=1).sum()
+    with Mode():
+        torch.autograd.backward(y, inputs=leaves, retain_graph=True)
+    own, seen[:] = list(seen), []
+    with convgrad.torch.enabled(), Mode():
+        torch.autograd.backward(y, inputs=leaves)
+    assert seen == own
+
+
+def failing_at(count, monkeypatch):
+    """Lets the count-th registration fail, from 0."""
+    own, calls = torch.library.Library.impl, []
+
+    def impl(self, *arguments, **keywords):
+        calls.append(arguments)
+        if len(calls) == count + 1:
+            raise RuntimeError("not today")
+        return own(self, *arguments, **keywords)
+
+    monkeypatch.setattr(torch.library.Library, "impl", impl)
+
+
+def tables():
+    return [torch._C._dispatch_dump_table("aten::" + name)
+            for name in ("convolution", "convolution_backward", "_convolution")]  # fmt: skip
+
+
+@pytest.mark.parametrize("count", [0, 1, 2])
+@pytest.mark.parametrize("block", [False, True])
+def test_a_registration_that_fails_leaves_everything_as_it_was(count, block, monkeypatch):
+    before = tables()
+    with monkeypatch.context() as patch, pytest.raises(RuntimeError, match="not today"):
+        failing_at(count, patch)
+        if block:
+            with convgrad.torch.enabled():
+                pass
+        else:
+            convgrad.torch.enable()
+    assert not convgrad.torch.is_enabled() and tables() == before
+    convgrad.torch.disable()
+    assert not convgrad.torch.is_enabled() and tables() == before
+    with convgrad.torch.enabled():
+        assert tables() != before
+    assert tables() == before
+
+
+def test_a_registration_that_fails_keeps_the_one_before(monkeypatch):
+    convgrad.torch.enable(forward=False)
+    try:
+        gradients = tables()
+        with monkeypatch.context() as patch, pytest.raises(RuntimeError, match="not today"):
+            failing_at(1, patch)
+            convgrad.torch.enable()
+        assert convgrad.torch.is_enabled() and tables() == gradients
+    finally:
+        convgrad.torch.disable()
+
+
+def test_memory_for_results_has_no_history():
+    x, w = integers(2, 4, 5, 5), integers(4, 4, 3, 3)
+    out = torch.zeros(2, 4, 5, 5, requires_grad=True)
+    with pytest.raises(ValueError, match="requires grad"):
+        convgrad.convolution(x, w, out=out, **WINDOW)
+    convgrad.convolution(x.requires_grad_(), w, out=out.detach(), **WINDOW)
+    assert torch.equal(out, torch.conv2d(x, w, padding=1))
