@@ -100,15 +100,20 @@ class LinesInPlace : public DirectTaskOf<T, U, LinesInPlace<T, U>> {
   // Of `pixels` pixels, of which some exist.
   void SumTapsOfTile(int64_t image, int64_t line, const Range& columns, int64_t pixels) const {
     const void* places[DirectTiling::kMostTapsInPlace * SumsInPlace::kMostPixels];
-    LineInPlace lines[DirectTiling::kMostTapsInPlace];
+    int64_t terms[DirectTiling::kMostTapsInPlace];
     const void** at = places;
     // Where taps go back, so do pixels.
     const bool back = slides_ && last_.tap_step < 0;
     const int64_t first =
         last_.first + (columns.begin + (back ? pixels - 1 : 0)) * last_.pixel_step;
+    // The positions of the next tile that this one does not have are after its last `pixels`
+    // places, backwards before its first ones.
+    const int64_t next = back ? pixels + last_.taps - 1 : pixels;
     int64_t count = 0;
     ForEachLine(image, line, finite_, [&](int64_t i, const T* from) {
-      lines[count++] = {at, i * last_.taps};
+      terms[count++] = i * last_.taps;
+      // Backwards, fetching the next tile's is not enough (Neoverse-N1: 2.9 ms, with this 2.2).
+      if (back) FetchPlaces(i, from, last_.first + columns.begin * last_.pixel_step, pixels);
       at += SetPlacesOfTaps(from, first, pixels, last_.taps, at);
     });
     void* out[SumsInPlace::kMostPixels];
@@ -120,8 +125,10 @@ class LinesInPlace : public DirectTaskOf<T, U, LinesInPlace<T, U>> {
     const int64_t pieces = std::max<int64_t>(1, CeilDiv(last_.taps, sums_.tap_piece));
     const int64_t taps = std::max<int64_t>(1, CeilDiv(last_.taps, pieces));
     const int64_t shorter = pieces * taps - last_.taps;
-    sums_.sum_taps({.lines = lines,
-                    .count = count,
+    sums_.sum_taps({.at = places,
+                    .places = slides_ ? pixels + last_.taps - 1 : pixels * last_.taps,
+                    .terms = terms,
+                    .lines = count,
                     .taps = static_cast<int>(taps),
                     .long_pieces = pieces - shorter,
                     .short_pieces = shorter,
@@ -131,17 +138,19 @@ class LinesInPlace : public DirectTaskOf<T, U, LinesInPlace<T, U>> {
                     .bias = terms_,
                     .out = out,
                     .beta = work_.beta,
-                    .ahead = count > 1 ? pixels * last_.pixel_step * c_.g.at[2] : 0},
+                    .ahead = count > 1 ? next * last_.pixel_step * c_.g.at[2] : 0},
                    static_cast<int>(pixels));
   }
 
   void SumPixelsOfLine(int64_t image, int64_t line, int64_t column, int64_t pixels) const {
     const T* const v = static_cast<const T*>(work_.other) + this->PixelOfV(image, line, column);
     if (work_.bias_out != nullptr) AddToBias(v, pixels);
+    Fetch(v, c_.v.at[2], pixels);
     const void* places[DirectTiling::kMostTapsInPlace * DirectTiling::kMostColumnsInPlace];
     const int64_t pieces = std::max<int64_t>(1, CeilDiv(last_.taps, sums_.pixel_piece));
     const int64_t first = last_.first + column * last_.pixel_step;
     ForEachLine(image, line, IsFinite(line, v, pixels), [&](int64_t i, const T* from) {
+      FetchPlaces(i, from, first, pixels);
       for (int64_t piece = 0, tap = 0; piece < pieces; ++piece) {
         const int64_t taps = (last_.taps - tap) / (pieces - piece);
         SetPlacesOfTaps(from, first + tap * last_.tap_step, pixels, taps, places);
@@ -157,6 +166,31 @@ class LinesInPlace : public DirectTaskOf<T, U, LinesInPlace<T, U>> {
         tap += taps;
       }
     });
+  }
+
+  // Reads `pixels` pixels, one after the other, before sums read them channel by channel: so far
+  // from each other, no CPU fetches what is next, and each waits for memory (Neoverse-N1, 144
+  // channels, 3x3: 9.6 ms, so 5.3; with prefetch instructions instead of loads 8.4).
+  void Fetch(const T* from, int64_t step, int64_t pixels) const {
+    constexpr int64_t kCacheLine = 64 / sizeof(T);
+    for (int64_t p = 0; p < pixels; ++p, from += step) {
+      for (int64_t c = 0; c < o_count_; c += kCacheLine) {
+        static_cast<void>(*reinterpret_cast<const volatile char*>(from + c));
+      }
+    }
+  }
+
+  // The positions of taps on `pixels` pixels, from `first` on, in the line of taps that no line of
+  // pixels before this one has read. Positions that are skipped are not worth their time.
+  void FetchPlaces(int64_t i, const T* line, int64_t first, int64_t pixels) const {
+    const GatherAxis& height = c_.axes[1];
+    if (line == nullptr || i % height.taps != (height.tap_step < 0 ? 0 : height.taps - 1)) return;
+    if (std::abs(last_.tap_step) != 1 || last_.pixel_step > last_.taps) return;
+    const int64_t reach = (last_.taps - 1) * last_.tap_step;
+    const int64_t begin = std::max<int64_t>(0, first + std::min<int64_t>(0, reach));
+    const int64_t end = std::min(
+        last_.limit, first + (pixels - 1) * last_.pixel_step + std::max<int64_t>(0, reach) + 1);
+    if (begin < end) Fetch(line + begin * c_.g.at[2], c_.g.at[2], end - begin);
   }
 
   // Or need not be: no line of taps is outside.

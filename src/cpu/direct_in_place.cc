@@ -12,6 +12,7 @@
 // clang-format on
 
 #include <algorithm>
+#include <type_traits>
 
 HWY_BEFORE_NAMESPACE();
 namespace convgrad {
@@ -35,14 +36,54 @@ HWY_INLINE Float* VectorAt(const VectorsOfBlocks<Float>& of, int64_t channel) {
   return of.first + channel / kBlock * of.block + channel % kBlock / kLanes * of.plane;
 }
 
+// Bytes from the first channel to the vectors of a tile: each in a register of its own, so that a
+// load adds it to a position. One load of two vectors would need the sum first: three cycles more
+// before a multiply-add can start, which a queue of 16 (Neoverse-N1) does not hide.
+template <int kVectors>
+struct VectorOffsets {
+  int64_t at[kVectors];
+
+  template <class T>
+  static HWY_INLINE VectorOffsets Of(int64_t channel) {
+    VectorOffsets offsets;
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v) {
+      offsets.at[v] = Whole((channel + v * kLanes) * static_cast<int64_t>(sizeof(T)));
+    }
+    return offsets;
+  }
+};
+
+template <class T>
+HWY_INLINE T* Moved(T* pointer, int64_t bytes) {
+  using Byte = std::conditional_t<std::is_const_v<T>, const char, char>;
+  return reinterpret_cast<T*>(reinterpret_cast<Byte*>(pointer) + bytes);
+}
+
 // sum[pixel] += at[pixel + tap] * w[tap], or at[tap * kPixels + pixel]. A position is loaded once
-// where taps slide over it. The next tile's are fetched, half of them at a time: two calls are a
-// cache line of channels (0: the first half, 1: the second; -1: none).
+// where taps slide over it, two before its turn. The next tile's are fetched, half of them at a
+// time: two calls are a cache line of channels (0: the first half, 1: the second; -1: none).
 template <class T, int kPixels, int kVectors, int kTaps, bool kSlides, int kHalf>
-HWY_INLINE void AddPiece(const void* const* at, int64_t channel, const float* w, int64_t plane,
-                         int64_t ahead, V (&sum)[kPixels][kVectors]) {
+HWY_INLINE void AddPiece(const void* const* at, const VectorOffsets<kVectors>& offsets,
+                         const float* w, int64_t plane, int64_t ahead,
+                         V (&sum)[kPixels][kVectors]) {
   const D d;
   constexpr int kPlaces = kSlides ? kPixels + kTaps - 1 : kPixels * kTaps;
+  constexpr int kAhead = 2;
+  V x[kAhead + 1][kVectors];
+  const auto load = [&](int place) HWY_ATTR {
+    const T* const here = Whole(static_cast<const T*>(at[place]));
+    const int fresh = kSlides ? place - (kTaps - 1) : place;
+    if (fresh >= 0 && fresh / (kPixels / 2) == kHalf) {
+      __builtin_prefetch(Moved(here, ahead));
+    }
+#pragma GCC unroll 2
+    for (int v = 0; v < kVectors; ++v) {
+      x[place % (kAhead + 1)][v] = LoadBytes(d, Moved(here, offsets.at[v]));
+    }
+  };
+  load(0);
+  if constexpr (kPlaces > 1) load(1);
   V factor[kVectors][kTaps];
 #pragma GCC unroll 2
   for (int v = 0; v < kVectors; ++v) {
@@ -50,91 +91,91 @@ HWY_INLINE void AddPiece(const void* const* at, int64_t channel, const float* w,
     for (int t = 0; t < kTaps; ++t) factor[v][t] = hn::LoadU(d, w + v * plane + t * kLanes);
   }
 #pragma GCC unroll 32
-  for (int i = 0; i < kPlaces; i += 2) {
-    const T* from[2];
-    from[0] = static_cast<const T*>(at[i]);
-    from[1] = static_cast<const T*>(at[i + 1 < kPlaces ? i + 1 : i]);
-#pragma GCC unroll 2
-    for (int k = 0; k < 2; ++k) {
-      const int place = i + k;
-      if (place >= kPlaces) continue;
-      const T* const here = Whole(from[k] + channel);
-      if (kHalf == place / (kPixels / 2)) __builtin_prefetch(Ahead(here, ahead));
-      V x[kVectors];
-#pragma GCC unroll 2
-      for (int v = 0; v < kVectors; ++v) x[v] = LoadBytes(d, here + v * kLanes);
+  for (int place = 0; place < kPlaces; ++place) {
+    if (place + kAhead < kPlaces) load(place + kAhead);
 #pragma GCC unroll 4
-      for (int t = 0; t < kTaps; ++t) {
-        const int p = kSlides ? place - t : place - t * kPixels;
-        if (p < 0 || p >= kPixels) continue;
+    for (int t = 0; t < kTaps; ++t) {
+      const int p = kSlides ? place - t : place - t * kPixels;
+      if (p < 0 || p >= kPixels) continue;
 #pragma GCC unroll 2
-        for (int v = 0; v < kVectors; ++v) sum[p][v] = FusedMulAdd(x[v], factor[v][t], sum[p][v]);
+      for (int v = 0; v < kVectors; ++v) {
+        sum[p][v] = FusedMulAdd(x[place % (kAhead + 1)][v], factor[v][t], sum[p][v]);
       }
     }
   }
 }
 
-template <class T, int kPixels, int kVectors>
-HWY_INLINE void StoreTile(const TapsInPlace& tile, int64_t channel, const float* w,
-                          V (&sum)[kPixels][kVectors]) {
+// A -0 of beta * out becomes +0, see LoadScaled.
+template <class T, bool kAccumulates, int kPixels, int kVectors>
+HWY_INLINE void StoreTile(void* const* out, const VectorOffsets<kVectors>& offsets, const V* bias,
+                          V beta, V (&sum)[kPixels][kVectors]) {
   const D d;
-  V bias[kVectors];
-#pragma GCC unroll 2
-  for (int v = 0; v < kVectors; ++v) {
-    bias[v] = hn::LoadU(d, w + v * tile.w.plane + tile.bias * kLanes);
-  }
 #pragma GCC unroll 8
   for (int p = 0; p < kPixels; ++p) {
-    T* const to = Whole(static_cast<T*>(tile.out[p]) + channel);
+    T* const pixel = Whole(static_cast<T*>(out[p]));
 #pragma GCC unroll 2
     for (int v = 0; v < kVectors; ++v) {
+      T* const to = Moved(pixel, offsets.at[v]);
       V c = sum[p][v];
-      // A -0 of beta * out becomes +0, see LoadScaled.
-      if (tile.beta != 0) {
-        c = hn::Add(
-            hn::Add(hn::Mul(hn::Set(d, tile.beta), LoadBytes(d, to + v * kLanes)), hn::Zero(d)), c);
+      if constexpr (kAccumulates) {
+        c = hn::Add(hn::Add(hn::Mul(beta, LoadBytes(d, to)), hn::Zero(d)), c);
       }
-      StoreBytes(hn::Add(c, bias[v]), d, to + v * kLanes);
+      StoreBytes(hn::Add(c, bias[v]), d, to);
     }
   }
 }
 
 template <class T, int kPixels, int kVectors, int kTaps, bool kSlides, int kHalf>
 HWY_INLINE void SumTapsOfVectors(const TapsInPlace& tile, int64_t channel) {
+  const D d;
   V sum[kPixels][kVectors];
 #pragma GCC unroll 8
   for (int p = 0; p < kPixels; ++p) {
 #pragma GCC unroll 2
-    for (int v = 0; v < kVectors; ++v) sum[p][v] = hn::Zero(D());
+    for (int v = 0; v < kVectors; ++v) sum[p][v] = hn::Zero(d);
   }
+  const auto offsets = VectorOffsets<kVectors>::template Of<T>(channel);
+  const int64_t ahead = (channel + tile.ahead) * static_cast<int64_t>(sizeof(T));
+  const int64_t plane = tile.w.plane;
   const float* const first = VectorAt(tile.w, channel);
-  const LineInPlace* const end = tile.lines + tile.count;
+  const void* const* at = tile.at;
+  const int64_t* const end = tile.terms + tile.lines;
   if (tile.long_pieces + tile.short_pieces == 1) {
-    for (const LineInPlace* line = tile.lines; line < end; ++line) {
-      AddPiece<T, kPixels, kVectors, kTaps, kSlides, kHalf>(
-          line->at, channel, first + line->term * kLanes, tile.w.plane, tile.ahead, sum);
+    constexpr int kPlaces = kSlides ? kPixels + kTaps - 1 : kPixels * kTaps;
+    for (const int64_t* term = tile.terms; term < end; ++term, at += kPlaces) {
+      AddPiece<T, kPixels, kVectors, kTaps, kSlides, kHalf>(at, offsets, first + *term * kLanes,
+                                                            plane, ahead, sum);
     }
-    return StoreTile<T>(tile, channel, first, sum);
-  }
-  for (const LineInPlace* line = tile.lines; line < end; ++line) {
-    const void* const* at = line->at;
-    const float* w = first + line->term * kLanes;
-    for (int64_t i = 0; i < tile.long_pieces; ++i) {
-      AddPiece<T, kPixels, kVectors, kTaps, kSlides, kHalf>(at, channel, w, tile.w.plane,
-                                                            tile.ahead, sum);
-      at += kTaps * (kSlides ? 1 : kPixels);
-      w += kTaps * kLanes;
-    }
-    if constexpr (kTaps > 1) {
-      for (int64_t i = 0; i < tile.short_pieces; ++i) {
-        AddPiece<T, kPixels, kVectors, kTaps - 1, kSlides, kHalf>(at, channel, w, tile.w.plane,
-                                                                  tile.ahead, sum);
-        at += (kTaps - 1) * (kSlides ? 1 : kPixels);
-        w += (kTaps - 1) * kLanes;
+  } else {
+    for (const int64_t* term = tile.terms; term < end; ++term, at += tile.places) {
+      const void* const* from = at;
+      const float* w = first + *term * kLanes;
+      for (int64_t i = 0; i < tile.long_pieces; ++i) {
+        AddPiece<T, kPixels, kVectors, kTaps, kSlides, kHalf>(from, offsets, w, plane, ahead, sum);
+        from += kTaps * (kSlides ? 1 : kPixels);
+        w += kTaps * kLanes;
+      }
+      if constexpr (kTaps > 1) {
+        for (int64_t i = 0; i < tile.short_pieces; ++i) {
+          AddPiece<T, kPixels, kVectors, kTaps - 1, kSlides, kHalf>(from, offsets, w, plane, ahead,
+                                                                    sum);
+          from += (kTaps - 1) * (kSlides ? 1 : kPixels);
+          w += (kTaps - 1) * kLanes;
+        }
       }
     }
   }
-  StoreTile<T>(tile, channel, first, sum);
+  V bias[kVectors];
+#pragma GCC unroll 2
+  for (int v = 0; v < kVectors; ++v) {
+    bias[v] = hn::LoadU(d, first + v * plane + tile.bias * kLanes);
+  }
+  const V beta = hn::Set(d, tile.beta);
+  if (tile.beta == 0) {
+    StoreTile<T, false>(tile.out, offsets, bias, beta, sum);
+  } else {
+    StoreTile<T, true>(tile.out, offsets, bias, beta, sum);
+  }
 }
 
 template <class T, int kPixels, int kTaps, bool kSlides>
@@ -189,52 +230,44 @@ HWY_INLINE void SumPixelsOfVectors(const PixelsInPlace& run, int64_t channel) {
     }
   }
   const void* const* at = run.at;
-  const T* from = static_cast<const T*>(run.v) + channel;
+  const T* from = static_cast<const T*>(run.v);
+  const auto offsets = VectorOffsets<kVectors>::template Of<T>(channel);
   V x[kTaps][kVectors];
   const auto load = [&](const void* place, V(&to)[kVectors]) HWY_ATTR {
-    const T* const here = Whole(static_cast<const T*>(place) + channel);
+    const T* const here = Whole(static_cast<const T*>(place));
 #pragma GCC unroll 4
-    for (int v = 0; v < kVectors; ++v) to[v] = LoadBytes(d, here + v * kLanes);
+    for (int v = 0; v < kVectors; ++v) to[v] = LoadBytes(d, Moved(here, offsets.at[v]));
   };
   // The first tap reads x[first]; those that follow, round.
   const auto add = [&](int first) HWY_ATTR {
-    V factor[kVectors];
 #pragma GCC unroll 4
-    for (int v = 0; v < kVectors; ++v) factor[v] = LoadBytes(d, from + v * kLanes);
-    from = Whole(from + run.v_step);
+    for (int v = 0; v < kVectors; ++v) {
+      const V factor = LoadBytes(d, Moved(from, offsets.at[v]));
 #pragma GCC unroll 8
-    for (int t = 0; t < kTaps; ++t) {
-#pragma GCC unroll 4
-      for (int v = 0; v < kVectors; ++v) {
-        sum[t][v] = FusedMulAdd(x[(first + t) % kTaps][v], factor[v], sum[t][v]);
+      for (int t = 0; t < kTaps; ++t) {
+        sum[t][v] = FusedMulAdd(x[(first + t) % kTaps][v], factor, sum[t][v]);
       }
     }
+    from = Whole(from + run.v_step);
   };
   int64_t p = 0;
   if constexpr (kSlides) {
 #pragma GCC unroll 8
     for (int t = 0; t + 1 < kTaps; ++t) load(at[t], x[t]);
-    at += kTaps - 1;
-    for (; p + kTaps <= run.pixels; p += kTaps, at += kTaps) {
+    for (; p + kTaps <= run.pixels; p += kTaps) {
 #pragma GCC unroll 8
       for (int i = 0; i < kTaps; ++i) {
-        load(at[i], x[(i + kTaps - 1) % kTaps]);
+        load(at[p + i + kTaps - 1], x[(i + kTaps - 1) % kTaps]);
         add(i);
       }
     }
-    for (; p < run.pixels; ++p, ++at) {
-      load(*at, x[kTaps - 1]);
-      add(0);
-#pragma GCC unroll 8
-      for (int t = 0; t + 1 < kTaps; ++t) {
-#pragma GCC unroll 4
-        for (int v = 0; v < kVectors; ++v) x[t][v] = x[t + 1][v];
-      }
-    }
   }
-  for (; p < run.pixels; ++p, ++at) {
+  // What is left of a sliding run loads all its taps again: if it went on with those in registers,
+  // GCC would copy them there in every turn of the loop above (2.7 cycles for three multiply-adds,
+  // not 1.9; Neoverse-N1).
+  for (; p < run.pixels; ++p) {
 #pragma GCC unroll 8
-    for (int t = 0; t < kTaps; ++t) load(at[t * run.pixels], x[t]);
+    for (int t = 0; t < kTaps; ++t) load(at[kSlides ? p + t : p + t * run.pixels], x[t]);
     add(0);
   }
 #pragma GCC unroll 4

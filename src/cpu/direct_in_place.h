@@ -21,17 +21,14 @@ struct VectorsOfBlocks {
   int64_t plane;
 };
 
-// A line of taps, and where it reads g.
-struct LineInPlace {
-  // Sliding, tap t of pixel p is at [p + t]; else at [t * pixels + p], of the pixels of a tile.
-  const void* const* at;
-  int64_t term;  // the first one, in w
-};
-
 // A tile of v: a few pixels, all channels.
 struct TapsInPlace {
-  const LineInPlace* lines;
-  int64_t count;
+  // Where lines of taps read g, one line after the other, `places` of each. Sliding, tap t of pixel
+  // p is at [p + t]; else at [t * pixels + p].
+  const void* const* at;
+  int64_t places;
+  const int64_t* terms;  // of each line the first one, in w
+  int64_t lines;
   // A line of taps in pieces, as many as registers allow: first those of `taps` taps, then those of
   // one less.
   int taps;

@@ -39,11 +39,11 @@ constexpr int kRegisters = 32;
 // A value that the compiler cannot take apart: it would compute a base and an index for every load,
 // and no two would be one instruction.
 template <class T>
-HWY_INLINE T* Whole(T* pointer) {
+HWY_INLINE T Whole(T value) {
 #if defined(__GNUC__)
-  asm("" : "+r"(pointer));
+  asm("" : "+r"(value));
 #endif
-  return pointer;
+  return value;
 }
 
 // sum + x * y, rounded once, on every CPU.
