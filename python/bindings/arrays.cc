@@ -81,6 +81,24 @@ Array FromTuple(nb::handle object, std::string_view name) {
   return result;
 }
 
+// What NumPy has in memory and DLPack cannot say.
+void RefuseMemory(nb::handle object, std::string_view name) {
+  for (const char* attribute : {"__array_interface__", "dtype", "itemsize", "strides"}) {
+    if (!nb::hasattr(object, attribute)) return;
+  }
+  if (!nb::cast<bool>(nb::getattr(object.attr("dtype"), "isnative", nb::bool_(true)))) {
+    Refuse(name, "has elements in another byte order than this machine's");
+  }
+  const int64_t size = nb::cast<int64_t>(object.attr("itemsize"));
+  for (nb::handle stride : nb::tuple(object.attr("strides"))) {
+    const int64_t bytes = nb::cast<int64_t>(stride);
+    if (bytes % size != 0) {
+      Refuse(name, "has a stride of " + std::to_string(bytes) + " bytes, expected a multiple of " +
+                       std::to_string(size) + ", the size of an element");
+    }
+  }
+}
+
 }  // namespace
 
 bool IsInteger(nb::handle object) {
@@ -138,6 +156,7 @@ Array ParseArray(nb::handle object, std::string_view name, Access access) {
     }
   }
   if (!nb::try_cast<nb::ndarray<nb::ro>>(source, array, false)) {
+    RefuseMemory(source, name);
     const std::string text =
         std::string(name) + " is a " + TypeName(object) +
         ", expected an array on the CPU that speaks DLPack or the buffer protocol";

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <limits>
 #include <memory>
 #include <new>
 #include <span>
@@ -87,17 +88,24 @@ struct Window {
   }
 
   // Of the result; an extent below 1 is for PyTorch to refuse.
+  // 0 for what no tensor has, more than 64 bits can count included.
   Dims OutExtents(const Dims& source, const Dims& weight) const {
-    Dims extents = {source[0], transposed ? weight[1] * groups : weight[0]};
+    Dims extents = {source[0], transposed ? Counted(Wide{weight[1]} * groups) : weight[0]};
     for (size_t i = 0; i < stride.size(); ++i) {
-      const int64_t reach = dilation[i] * (weight[i + 2] - 1) + 1;
-      const int64_t size = source[i + 2];
-      extents.push_back(
-          transposed ? (size - 1) * stride[i] - 2 * padding[i] + reach + output_padding[i]
-          : size + 2 * padding[i] < reach ? 0
-                                          : (size + 2 * padding[i] - reach) / stride[i] + 1);
+      const Wide reach = Wide{dilation[i]} * (weight[i + 2] - 1) + 1;
+      const Wide size = source[i + 2], pads = Wide{2} * padding[i];
+      extents.push_back(Counted(transposed
+                                    ? (size - 1) * stride[i] - pads + reach + output_padding[i]
+                                : size + pads < reach ? 0
+                                                      : (size + pads - reach) / stride[i] + 1));
     }
     return extents;
+  }
+
+ private:
+  __extension__ typedef __int128 Wide;
+  static int64_t Counted(Wide extent) {
+    return extent > std::numeric_limits<int64_t>::max() ? 0 : static_cast<int64_t>(extent);
   }
 };
 

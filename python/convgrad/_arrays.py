@@ -69,3 +69,31 @@ def library_of(arrays: Sequence[Any]) -> Tuple[Callable[..., Any], Optional[Call
             return _allocate_numpy, sys.modules["jax"].numpy.asarray
         break
     return _core.empty, None
+
+
+def _count_write(array: Any) -> None:
+    """Autograd refuses a backward pass through what has been written since: it counts writes."""
+    import torch
+
+    if array.is_inference():
+        return
+    if hasattr(torch.autograd.graph, "increment_version"):  # PyTorch 2.1
+        torch.autograd.graph.increment_version(array)
+    else:
+        torch._C._increment_version(array)
+
+
+def finish(
+    results: Sequence[Any], outputs: Sequence[Any], convert: Optional[Callable[..., Any]]
+) -> Tuple[Any, ...]:
+    """Results as the caller has them: those in memory of the caller's own are that memory."""
+    given = tuple(outputs) + (None,) * (len(results) - len(outputs))
+    finished = []
+    for result, out in zip(results, given):
+        if result is not None and result is out:
+            if _is_of("torch", "Tensor", out):
+                _count_write(out)
+        elif result is not None and convert is not None:
+            result = convert(result)
+        finished.append(result)
+    return tuple(finished)

@@ -18,7 +18,7 @@ from __future__ import annotations
 from typing import Any, Dict, Optional, Sequence, Tuple, Union
 
 from . import _core
-from ._arrays import library_of, type_number
+from ._arrays import finish, library_of, type_number
 
 Array = Any
 Integers = Sequence[int]
@@ -50,13 +50,7 @@ def run_call(
     """Runs an operation; results in the library of the first input."""
     allocate, convert = library_of(inputs)
     results = _core.call(name, attributes, inputs, outputs, options, allocate)
-    if convert is None:
-        return results
-    given = tuple(outputs) + (None,) * (len(results) - len(outputs))
-    return tuple(
-        result if result is None or result is out else convert(result)
-        for result, out in zip(results, given)
-    )
+    return finish(results, outputs, convert)
 
 
 def _type_of(array: Any, name: str) -> int:

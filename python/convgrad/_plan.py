@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Dict, NamedTuple, Optional, Sequence, Tuple
 
 from . import _core
-from ._arrays import NAMES, library_of, type_number
+from ._arrays import NAMES, finish, library_of, type_number
 from ._operations import options_tuple
 
 
@@ -43,13 +43,7 @@ class Plan:
         outputs: Sequence[Any] = () if out is None else (out,)
         if isinstance(out, (list, tuple)):
             outputs = out
-        results = self._core.run(inputs, outputs, allocate)
-        if convert is not None:
-            given = tuple(outputs) + (None,) * (len(results) - len(outputs))
-            results = tuple(
-                result if result is None or result is memory else convert(result)
-                for result, memory in zip(results, given)
-            )
+        results = finish(self._core.run(inputs, outputs, allocate), outputs, convert)
         return results[0] if len(results) == 1 else results
 
     def explain(self) -> str:

@@ -5,12 +5,12 @@ import os
 import numpy
 import pytest
 
-OF_PYTORCH = ("needs PyTorch", "no sample inputs")
+OF_LIBRARIES = ("needs PyTorch", "no sample inputs", "needs JAX")
 
 
 def refuse_skips(report):
-    """Where PyTorch has to be there, tests that miss it fail."""
-    missing = report.skipped and any(reason in str(report.longrepr) for reason in OF_PYTORCH)
+    """Where PyTorch has to be there, tests that miss it, or JAX, fail."""
+    missing = report.skipped and any(reason in str(report.longrepr) for reason in OF_LIBRARIES)
     if missing and os.environ.get("CONVGRAD_REQUIRE_TORCH"):
         report.outcome = "failed"
         report.longrepr = f"CONVGRAD_REQUIRE_TORCH is set, but: {report.longrepr}"

@@ -115,6 +115,27 @@ def test_views_of_torch_are_read_and_written_in_place():
         convgrad.convolution(x.to("meta"), w, **window)
 
 
+def test_autograd_sees_that_out_was_written():
+    torch = pytest.importorskip("torch", reason="needs PyTorch")
+    window = dict(strides=(1, 1), pads_begin=(1, 1), pads_end=(1, 1), dilations=(1, 1),
+                  data_format="NCX", weights_format="OIX")  # fmt: skip
+    x, w = torch.ones(1, 2, 5, 5), torch.ones(2, 2, 3, 3)
+    made = convgrad.plan("Convolution", x, w, **window)
+    for write in (
+        lambda out: convgrad.convolution(x, w, out=out, **window),
+        lambda out: made.run(x, w, out=out),
+    ):
+        leaf = torch.ones(1, 2, 5, 5, requires_grad=True)
+        saved = leaf * 1
+        loss = saved.square().sum()
+        write(saved.detach())
+        with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+            loss.backward()
+    with torch.inference_mode():
+        out = torch.zeros(1, 2, 5, 5)
+        assert convgrad.convolution(x, w, out=out, **window) is out and out[0, 0, 2, 2] == 18
+
+
 def test_jax():
     jax = pytest.importorskip("jax", reason="needs JAX")
     x = jax.numpy.arange(2 * 3 * 4 * 4, dtype=jax.numpy.bfloat16).reshape(2, 3, 4, 4) % 3

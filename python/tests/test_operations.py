@@ -180,6 +180,15 @@ def test_nothing_is_copied():
     assert grown < 64 << 10  # KiB
 
 
+def test_memory_that_is_no_array_of_whole_native_elements_is_refused():
+    w = integers(1, 1, 3, 3)
+    with pytest.raises(ValueError, match="src has elements in another byte order"):
+        convgrad.convolution(numpy.ones((1, 1, 4, 4), ">f4"), w, **WINDOW)
+    odd = numpy.ndarray((1, 1, 4, 4), "float32", bytearray(400), strides=(92, 92, 20, 5))
+    with pytest.raises(ValueError, match="src has a stride of 5 bytes, expected a multiple of 4"):
+        convgrad.convolution(odd, w, **WINDOW)
+
+
 def test_read_only_inputs_are_read_and_read_only_outputs_refused():
     x, w = integers(1, 2, 5, 5), integers(3, 2, 3, 3)
     expected = convgrad.convolution(x, w, **WINDOW)

@@ -1,5 +1,6 @@
 """convgrad.torch: PyTorch's convolutions and gradients, replaced and not replaced."""
 
+import gc
 import itertools
 import os
 import subprocess
@@ -390,10 +391,13 @@ def test_memory_does_not_grow_over_a_thousand_steps():
 
     with convgrad.torch.enabled():
         steps(200)
-        before = resident_bytes()
+        gc.collect()
+        before, blocks = resident_bytes(), sys.getallocatedblocks()
         steps(1000)
-        grown = resident_bytes() - before
+        gc.collect()
+        grown, blocks = resident_bytes() - before, sys.getallocatedblocks() - blocks
     assert grown < 1 << 20, f"{grown} bytes"
+    assert blocks < 500, f"{blocks} objects: one in two steps stays"
 
 
 def run_script(script, **environment):

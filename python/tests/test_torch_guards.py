@@ -145,3 +145,15 @@ def test_memory_for_results_has_no_history():
         convgrad.convolution(x, w, out=out, **WINDOW)
     convgrad.convolution(x.requires_grad_(), w, out=out.detach(), **WINDOW)
     assert torch.equal(out, torch.conv2d(x, w, padding=1))
+
+
+@pytest.mark.parametrize("padding", [2**62, 2**63 - 1])
+@pytest.mark.parametrize("transposed", [False, True])
+def test_extents_beyond_64_bits_are_refused_as_before(padding, transposed):
+    x, w = integers(1, 2, 4, 4), integers(2, 2, 3, 3)
+    arguments = (x, w, None, [1, 1], [padding, padding], [1, 1], transposed, [0, 0], 1)
+    with pytest.raises(RuntimeError) as own:
+        torch.ops.aten.convolution(*arguments)
+    with convgrad.torch.enabled(), pytest.raises(RuntimeError) as ours:
+        torch.ops.aten.convolution(*arguments)
+    assert type(ours.value) is type(own.value)
