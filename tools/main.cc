@@ -68,8 +68,9 @@ which must agree bit for bit, and on random reals, which must lie within a compu
   --dt=T                 f32 bf16 f16 (default f32); bf16:f32:bf16 or f16:f32:f16 with BWD_W, BWD_WB
                          for an f32 gradient of weights
   --stag --wtag --dtag   layouts of src, weights, dst: any abx axb xba acdb ...
+  --strides=S:W:D        strides of src, weights, dst instead, such as 1204224x1x7168x64::
   --mb=N                 batch instead of the problem's own
-  --batch=FILE           problems from a file
+  --batch=FILE           problems from a file; a line goes on after a backslash at its end
   --match=REGEX          only problems that match
   --reset                back to the defaults
 Commas separate alternatives: --dir=BWD_D,BWD_W --dt=f32,bf16. An option holds for the problems after it.
@@ -77,6 +78,7 @@ Commas separate alternatives: --dir=BWD_D,BWD_W --dt=f32,bf16. An option holds f
 Examples:
   convgrad verify --dir=BWD_D,BWD_W --stag=abx,axb --dtag=abx g2mb2_ic8oc16_ih14kh3sh2ph1
   convgrad verify --deconv --dir=BWD_W --batch=problems/edge.txt
+  convgrad verify --lenient --batch=benchdnn/inputs/conv/test_conv_ci
   convgrad verify --per_sample --dir=BWD_WB mb8_ic64oc64_ih56kh3ph1
   convgrad verify ConvTranspose src=1x2x5x5 weights=2x3x3x3 --strides=2,2 --pads_begin=1,1 \
     --pads_end=1,1 --dilations=1,1 --data_format=NCX --weights_format=IOX --dtype=f16)";
@@ -165,7 +167,7 @@ std::string IsNumber(const std::string& value) {
                                          : std::string("number"));
 }
 
-void AddPlanOptions(CLI::App* command, Options& options) {
+void AddLimits(CLI::App* command, Options& options) {
   command
       ->add_option("--workspace", options.workspace_limit,
                    "most bytes of workspace; -1: no limit. Never changes the result")
@@ -176,8 +178,25 @@ void AddPlanOptions(CLI::App* command, Options& options) {
       ->add_option("--kernel", options.kernel,
                    Join("a kernel by its name: ", JoinWords(names, ", ")))
       ->check(IsText);
+}
+
+void AddSampling(CLI::App* command, int& repetitions) {
+  command
+      ->add_option("--repetitions", repetitions,
+                   "samples of each; 0: as many as fit into --seconds, at least 3 (default)")
+      ->check(IsNumber<int>);
+}
+
+void AddPlanOptions(CLI::App* command, Options& options) {
+  AddLimits(command, options);
   command->add_flag("--per_sample", options.per_sample,
                     "BackwardWeights: a gradient for each image, (N, weights...) and (N, OC)");
+}
+
+void AddLenient(CLI::App* command, bool& lenient) {
+  command->add_flag("--lenient", lenient,
+                    "ignore options that problem lines do not have, skip types, directions and "
+                    "layouts that convgrad does not have, and say which");
 }
 
 void AddOptions(CLI::App* command, Options& options) {
@@ -257,6 +276,7 @@ void DescribeBench(CLI::App& app, BenchRequest& request) {
   command->add_option("--threads", request.threads, "a list such as 1,2; 0: all (default)")
       ->check(IsText);
   AddPlanOptions(command, request.options);
+  AddLenient(command, request.lenient);
   command
       ->add_option("--peer", request.peers,
                    "onednn, blas: libraries to time in turns with convgrad; may be repeated")
@@ -270,10 +290,7 @@ void DescribeBench(CLI::App& app, BenchRequest& request) {
   command->add_option("--seed", request.seed, "of the random problems (default 1)")
       ->check(IsNumber<uint64_t>)
       ->needs(random);
-  command
-      ->add_option("--repetitions", request.repetitions,
-                   "samples of each; 0: as many as fit into --seconds, at least 3 (default)")
-      ->check(IsNumber<int>);
+  AddSampling(command, request.repetitions);
   command
       ->add_option("--seconds", request.seconds,
                    "for each problem and number of threads (default 1; with --random 0.05)")
@@ -293,11 +310,13 @@ void Describe(CLI::App& app, Requests& requests) {
   verify->add_option("--seed", requests.verify.seed, "of the data (default 1)")
       ->check(IsNumber<uint64_t>);
   AddOptions(verify, requests.verify.options);
+  AddLenient(verify, requests.verify.lenient);
   verify->footer(kVerifyExamples);
 
   CLI::App* explain = app.add_subcommand("explain", "says which kernel runs a problem, and why");
   explain->allow_extras();
   AddOptions(explain, requests.explain.options);
+  AddLenient(explain, requests.explain.lenient);
   explain->footer(kExplainExamples);
 
   DescribeBench(app, requests.bench);
