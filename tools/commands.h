@@ -61,6 +61,19 @@ struct BenchRequest {
 // Exit code 1 when a peer's result differs from convgrad's.
 Result<int> BenchProblems(const BenchRequest& request);
 
+struct ReplayRequest {
+  std::string log;            // a file, or - for standard input
+  std::string threads = "0";  // a list; 0: all
+  Options options{};          // without threads
+  bool verify = false;        // each problem against the oracle, too
+  uint64_t seed = 1;          // of the data for that
+  std::string json;           // a file; empty: none
+  int repetitions = 0;        // 0: what fits into `seconds`
+  double seconds = 0.2;       // for each problem and number of threads
+};
+// Exit code 1 when a result is wrong.
+Result<int> ReplayLog(const ReplayRequest& request);
+
 // The limits of this machine, measured on one core and on all.
 int PrintPeaks(bool json);
 

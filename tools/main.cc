@@ -32,6 +32,7 @@ Examples:
   convgrad ops
   convgrad peak
   convgrad bench --threads=1,2 --batch=problems/layers.txt
+  convgrad replay train.log
 
 convgrad COMMAND --help tells more about a command.
 Exit codes: 0 done, 1 a check failed, 2 bad input (one line on standard error says what).)";
@@ -121,6 +122,26 @@ Examples:
   convgrad bench --threads=1,2 --peer onednn,blas --json=layers.json --batch=problems/layers.txt
   convgrad bench --seconds 0.2 --kernel contract --dt=bf16 --batch=problems/resnet50.txt
   convgrad bench --random 300 --seed 7 --threads=1 --match=depthwise)";
+
+constexpr const char* kReplayExamples = R"(
+LOG is what a program printed with ONEDNN_VERBOSE=1, of oneDNN 1.x to 3.x, also among other output; -
+is standard input. Calls of one pass on tensors of the same types, layouts and extents are one line of
+the table, which has
+
+  calls, log ms  how often the log has them, and the time that it says they took together
+  ms/call        that time / calls
+  convgrad       the median of convgrad's time for one, as bench measures it
+  ratio          the log's time / convgrad's: above 1 convgrad takes less
+  saved ms       the difference, for all of the calls
+
+Blocked layouts have no equal here: such a tensor is run in the plain layout of the same order, and
+the line below says so. Post-ops are left out. Other primitives, and types that convgrad does not have,
+are counted at the end. Compare on the machine of the log, with as many threads.
+
+Examples:
+  ONEDNN_VERBOSE=1 python train.py > train.log && convgrad replay train.log
+  convgrad replay --threads=1,2 --verify --json=replay.json train.log
+  zcat train.log.gz | convgrad replay -)";
 
 constexpr const char* kPeakExamples = R"(
 Multiply-adds in registers, into f32 sums, by the CPU's own instruction for each type; and copying of
@@ -220,6 +241,7 @@ class UsageFormatter : public CLI::Formatter {
       return "Usage: convgrad bench [OPTIONS] PROBLEM...\n"
              "       convgrad bench [OPTIONS] --random N [--seed S] [--match=REGEX]\n";
     }
+    if (name == "replay") return "Usage: convgrad replay [OPTIONS] LOG\n";
     if (name == "peak") return "Usage: convgrad peak [--json]\n";
     return name == "ops" ? "Usage: convgrad ops [--json | --markdown]\n"
                          : "Usage: convgrad COMMAND ...\n";
@@ -244,6 +266,7 @@ struct Requests {
   VerifyRequest verify;
   ExplainRequest explain;
   BenchRequest bench;
+  ReplayRequest replay;
   bool json = false;
   bool markdown = false;
 };
@@ -298,6 +321,27 @@ void DescribeBench(CLI::App& app, BenchRequest& request) {
   command->footer(kBenchExamples);
 }
 
+void DescribeReplay(CLI::App& app, ReplayRequest& request) {
+  CLI::App* command =
+      app.add_subcommand("replay", "times the convolutions of a oneDNN verbose log on convgrad");
+  command->add_option("LOG", request.log, "a file, or - for standard input")
+      ->required()
+      ->check(IsText);
+  command->add_option("--threads", request.threads, "a list such as 1,2; 0: all (default)")
+      ->check(IsText);
+  AddLimits(command, request.options);
+  command->add_flag("--verify", request.verify, "checks each problem, as verify does");
+  command->add_option("--seed", request.seed, "of the data of --verify (default 1)")
+      ->check(IsNumber<uint64_t>);
+  command->add_option("--json", request.json, "a file for the results")->check(IsText);
+  AddSampling(command, request.repetitions);
+  command
+      ->add_option("--seconds", request.seconds,
+                   "for each problem and number of threads (default 0.2)")
+      ->check(IsNumber<double>);
+  command->footer(kReplayExamples);
+}
+
 void Describe(CLI::App& app, Requests& requests) {
   app.formatter(std::make_shared<UsageFormatter>());
   app.require_subcommand(1);
@@ -320,6 +364,7 @@ void Describe(CLI::App& app, Requests& requests) {
   explain->footer(kExplainExamples);
 
   DescribeBench(app, requests.bench);
+  DescribeReplay(app, requests.replay);
 
   CLI::App* ops = app.add_subcommand("ops", "lists the operations, their arguments and attributes");
   ops->footer(kOpsExamples);
@@ -367,6 +412,7 @@ int Main(int argc, char** argv) {
                                               : OpsFormat::kText);
   }
   if (name == "peak") return PrintPeaks(requests.json);
+  if (name == "replay") return Report(ReplayLog(requests.replay));
   requests.run.words = requests.verify.words = requests.explain.words = requests.bench.words =
       command->remaining();
   if (name == "run") return Report(RunOperation(requests.run));
