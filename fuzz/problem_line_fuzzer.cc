@@ -12,7 +12,7 @@ namespace {
 void Parse(const std::string& text, bool lenient) {
   onednn::ProblemReading reading;
   reading.lenient = lenient;
-  reading.most_cases = 200;
+  reading.most_cases = 50;
   // --batch=a is the text itself, as --batch=folder/a: files that include themselves.
   reading.read_file = [&](const std::string& path) -> Result<std::string> {
     if (path.ends_with('a')) return text;

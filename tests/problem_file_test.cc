@@ -307,12 +307,17 @@ TEST(Limits, CasesAndCombinations) {
   EXPECT_NE(one_more.message().find("makes more than 10 cases"), std::string::npos);
   EXPECT_EQ(parser.cases().size(), 10u);
   ProblemParser matching(reading);
-  const Status many = matching.AcceptText(
-      "--match=none --mb=1,2,3,4,5 --dir=BWD_D,BWD_W,FWD_D,FWD_B,FWD_I ic2ih5oc2kh1 ic2ih5oc2kh1 "
-      "ic2ih5oc2kh1");
-  EXPECT_NE(many.message().find("with 25 combinations of options makes more than 50 in all"),
+  std::string lines = "--match=none --mb=1,2,3,4,5 --dir=BWD_D,BWD_W";
+  for (int i = 0; i < 5; ++i) lines += " ic2ih5oc2kh1";
+  EXPECT_TRUE(matching.AcceptText(lines).ok());
+  const Status many = matching.AcceptText("ic2ih5oc2kh1");
+  EXPECT_NE(many.message().find("with 10 combinations of options makes more than 50 in all"),
             std::string::npos)
       << many.message();
+  const Status at_once = ProblemParser(reading).AcceptText(lines + " --dt=f32,bf16 ic2ih5oc2kh1");
+  EXPECT_NE(at_once.message().find("with 20 combinations of options makes more than 10 cases"),
+            std::string::npos)
+      << at_once.message();
 }
 
 }  // namespace

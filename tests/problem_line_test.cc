@@ -470,7 +470,7 @@ TEST(Options, Errors) {
   for (int i = 1; i < 200; ++i) many += ",1";
   std::string dirs = "--dir=BWD_W", types = "--dt=f32";
   for (int i = 1; i < 100; ++i) dirs += ",BWD_W", types += ",f32";
-  ExpectError(many + " " + dirs + " " + types + " ic1iw3oc1kw1", "makes more than 1000000 in all");
+  ExpectError(many + " " + dirs + " " + types + " ic1iw3oc1kw1", "more than 1000000 cases");
 }
 
 TEST(Options, IsOption) {

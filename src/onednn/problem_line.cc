@@ -189,11 +189,15 @@ Status ProblemParser::AcceptDescriptor(std::string_view token) {
   }
   Result<ProblemDescriptor> descriptor = ParseDescriptor(token, options_.transposed());
   if (!descriptor.ok()) return descriptor.status();
-  combinations_ += options_.NumChoices();
-  if (combinations_ > kCombinationsPerCase * reading_.most_cases) {
-    return Invalid("descriptor " + Shown(token) + " with " + std::to_string(options_.NumChoices()) +
+  const int64_t choices = options_.NumChoices();
+  combinations_ += choices;
+  const bool too_many = choices > reading_.most_cases;
+  if (too_many || combinations_ > kCombinationsPerCase * reading_.most_cases) {
+    return Invalid("descriptor " + Shown(token) + " with " + std::to_string(choices) +
                    " combinations of options makes more than " +
-                   std::to_string(kCombinationsPerCase * reading_.most_cases) + " in all");
+                   (too_many
+                        ? std::to_string(reading_.most_cases) + " cases"
+                        : std::to_string(kCombinationsPerCase * reading_.most_cases) + " in all"));
   }
   const int64_t own_batch = descriptor->batch;
   const std::string origin = Origin();
