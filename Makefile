@@ -52,4 +52,4 @@ setup:
 	@scripts/setup
 
 clean:
-	rm -rf build build-asan build-debug build-tsan
+	rm -rf build build-asan build-debug build-fuzz build-tsan

@@ -465,7 +465,7 @@ TEST(Options, Errors) {
   ExpectError("-v1", "'-v1' is not an option of problem lines");
   ExpectError("--conv=1", "'--conv=1' is not an option");
   ExpectError("--batch", "--batch must have a value");
-  ExpectError("n" + std::string(3000, 'a'), "has 3001 characters, and must have at most 2048");
+  ExpectError("n" + std::string(5000, 'a'), "has 5001 characters, and must have at most 4096");
   std::string many = "--mb=1";
   for (int i = 1; i < 200; ++i) many += ",1";
   std::string dirs = "--dir=BWD_W", types = "--dt=f32";

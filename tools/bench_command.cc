@@ -1,48 +1,19 @@
 #include <algorithm>
-#include <charconv>
 #include <cstdio>
 
-#include "core/parallel.h"
 #include "core/text.h"
 #include "tools/bench_report.h"
 #include "tools/commands.h"
 #include "tools/problem_words.h"
 #include "tools/progress.h"
 #include "tools/random_line.h"
-#include "tools/temporary_file.h"
+#include "tools/text_file.h"
+#include "tools/thread_list.h"
 
 namespace convgrad::tools {
 namespace {
 
 Status Invalid(std::string message) { return {StatusCode::kInvalidArgument, std::move(message)}; }
-
-std::vector<std::string> SplitAtCommas(const std::string& list) {
-  std::vector<std::string> parts(1);
-  for (char c : list) {
-    if (c == ',') {
-      parts.emplace_back();
-    } else {
-      parts.back() += c;
-    }
-  }
-  return parts;
-}
-
-// 1,2,0 with two cores is {1, 2}.
-Result<std::vector<int>> ParseThreads(const std::string& list) {
-  std::vector<int> counts;
-  for (const std::string& part : SplitAtCommas(list)) {
-    int count = -1;
-    const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), count);
-    if (part.empty() || error != std::errc() || end != part.data() + part.size() || count < 0) {
-      return Invalid(Join("--threads: '", part, "' is no number of threads in '", list,
-                          "', expected a list such as 1,2 with 0 for all"));
-    }
-    count = ResolveThreads(count, {});
-    if (std::find(counts.begin(), counts.end(), count) == counts.end()) counts.push_back(count);
-  }
-  return counts;
-}
 
 Result<std::vector<bench::PeerInfo>> FindPeers(const BenchRequest& request) {
   std::vector<bench::PeerInfo> peers;
@@ -67,8 +38,11 @@ Result<std::vector<bench::PeerInfo>> FindPeers(const BenchRequest& request) {
 }
 
 // Those of the words, or random ones of which --match may leave some out.
-Result<std::vector<Case>> MakeCases(const BenchRequest& request) {
-  if (!request.random) return ParseCases(request.words, request.options.per_sample);
+Result<std::vector<Case>> MakeCases(const BenchRequest& request, PassedOver* passed_over) {
+  if (!request.random) {
+    return ParseCases(request.words, request.options.per_sample,
+                      request.lenient ? passed_over : nullptr);
+  }
   constexpr int kMost = 100000;
   if (*request.random < 1 || *request.random > kMost) {
     return Invalid(Join("--random is ", *request.random, ", expected 1 to ", kMost, " problems"));
@@ -86,28 +60,11 @@ Result<std::vector<Case>> MakeCases(const BenchRequest& request) {
   return ParseCases(words, request.options.per_sample);
 }
 
-Status WriteText(const Target& target, const std::string& text) {
-  TemporaryFile file(target);
-  if (Status status = file.Create(); !status.ok()) return status;
-  if (Status status = file.Append(text.data(), static_cast<int64_t>(text.size())); !status.ok()) {
-    return status;
-  }
-  return file.Commit();
-}
-
-// Before the work: that the file can be made, and what it will be.
-Result<Target> PrepareFile(const std::string& path) {
-  Result<Target> target = FindTarget(path);
-  if (!target.ok()) return target;
-  TemporaryFile trial(*target);
-  if (Status status = trial.Create(); !status.ok()) return status;
-  return target;
-}
-
 }  // namespace
 
 Result<int> BenchProblems(const BenchRequest& request) {
-  Result<std::vector<Case>> cases = MakeCases(request);
+  PassedOver passed_over;
+  Result<std::vector<Case>> cases = MakeCases(request, &passed_over);
   if (!cases.ok()) return cases.status();
   if (Status status = CheckCases(*cases, request.options); !status.ok()) return status;
   Result<std::vector<int>> threads = ParseThreads(request.threads);
@@ -118,9 +75,10 @@ Result<int> BenchProblems(const BenchRequest& request) {
   if (request.repetitions < 0 || !(seconds > 0)) {
     return Invalid("--repetitions must be at least 0 and --seconds more than 0");
   }
-  Result<Target> target = request.json.empty() ? Target() : PrepareFile(request.json);
+  Result<Target> target = request.json.empty() ? Target() : PrepareTextFile(request.json);
   if (!target.ok()) return target.status();
 
+  std::fputs(passed_over.ToText().c_str(), stdout);
   Progress progress("bench: measures the machine's limits");
   Limits limits;
   const std::vector<DataType> types = TypesOf(*cases);
@@ -149,12 +107,16 @@ Result<int> BenchProblems(const BenchRequest& request) {
     }
   }
   std::printf("\n%s", Summary(rows, limits).c_str());
+  if (request.lenient) {
+    std::printf("%lld problems were skipped\n",
+                static_cast<long long>(passed_over.problems.total()));
+  }
   if (request.random) {
     std::printf("\n--random %d --seed %llu\n%s", *request.random,
                 static_cast<unsigned long long>(request.seed), Slowest(rows, limits).c_str());
   }
   if (!request.json.empty()) {
-    if (Status status = WriteText(*target, ToJson(rows, limits)); !status.ok()) return status;
+    if (Status status = WriteTextFile(*target, ToJson(rows, limits)); !status.ok()) return status;
   }
   const auto wrong = [](const BenchRow& row) {
     return std::any_of(row.peers.begin(), row.peers.end(),

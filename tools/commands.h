@@ -26,6 +26,7 @@ Result<int> RunOperation(const RunRequest& request);
 
 struct VerifyRequest {
   std::vector<std::string> words;  // problem lines, or one operation line
+  bool lenient = false;            // what cannot be run is ignored or skipped, and counted
   Options options{};
   uint64_t seed = 1;
   decltype(CheckRequest::tamper) tamper = {};  // for tests: makes a problem fail
@@ -35,6 +36,7 @@ Result<int> VerifyProblems(const VerifyRequest& request);
 
 struct ExplainRequest {
   std::vector<std::string> words;  // problem lines, an operation line or a canonical problem
+  bool lenient = false;            // as in verify
   Options options{};
 };
 Result<int> ExplainProblems(const ExplainRequest& request);
@@ -44,6 +46,7 @@ int ListOperations(OpsFormat format);
 
 struct BenchRequest {
   std::vector<std::string> words;  // as in verify
+  bool lenient = false;            // as in verify
   std::optional<int> random;       // so many random problems instead; words may be --match=REGEX
   uint64_t seed = 1;               // of the random problems
   std::string threads = "0";       // a list; 0: all
@@ -57,6 +60,19 @@ struct BenchRequest {
 };
 // Exit code 1 when a peer's result differs from convgrad's.
 Result<int> BenchProblems(const BenchRequest& request);
+
+struct ReplayRequest {
+  std::string log;            // a file, or - for standard input
+  std::string threads = "0";  // a list; 0: all
+  Options options{};          // without threads
+  bool verify = false;        // each problem against the oracle, too
+  uint64_t seed = 1;          // of the data for that
+  std::string json;           // a file; empty: none
+  int repetitions = 0;        // 0: what fits into `seconds`
+  double seconds = 0.2;       // for each problem and number of threads
+};
+// Exit code 1 when a result is wrong.
+Result<int> ReplayLog(const ReplayRequest& request);
 
 // The limits of this machine, measured on one core and on all.
 int PrintPeaks(bool json);

@@ -51,9 +51,12 @@ Result<int> ExplainProblems(const ExplainRequest& request) {
     return ExplainBackward(request);
   }
   if (IsCanonical(request.words)) return ExplainCanonical(request);
-  Result<std::vector<Case>> cases = ParseCases(request.words, request.options.per_sample);
+  PassedOver passed_over;
+  Result<std::vector<Case>> cases = ParseCases(request.words, request.options.per_sample,
+                                               request.lenient ? &passed_over : nullptr);
   if (!cases.ok()) return cases.status();
-  bool first = true;
+  std::fputs(passed_over.ToText().c_str(), stdout);
+  bool first = passed_over.ToText().empty();
   for (const Case& item : *cases) {
     Result<Plan> plan = Plan::Make(item.operation, item.inputs, item.outputs, request.options);
     if (!plan.ok()) return plan.status();

@@ -32,6 +32,7 @@ Examples:
   convgrad ops
   convgrad peak
   convgrad bench --threads=1,2 --batch=problems/layers.txt
+  convgrad replay train.log
 
 convgrad COMMAND --help tells more about a command.
 Exit codes: 0 done, 1 a check failed, 2 bad input (one line on standard error says what).)";
@@ -68,8 +69,9 @@ which must agree bit for bit, and on random reals, which must lie within a compu
   --dt=T                 f32 bf16 f16 (default f32); bf16:f32:bf16 or f16:f32:f16 with BWD_W, BWD_WB
                          for an f32 gradient of weights
   --stag --wtag --dtag   layouts of src, weights, dst: any abx axb xba acdb ...
+  --strides=S:W:D        strides of src, weights, dst instead, such as 1204224x1x7168x64::
   --mb=N                 batch instead of the problem's own
-  --batch=FILE           problems from a file
+  --batch=FILE           problems from a file; a line goes on after a backslash at its end
   --match=REGEX          only problems that match
   --reset                back to the defaults
 Commas separate alternatives: --dir=BWD_D,BWD_W --dt=f32,bf16. An option holds for the problems after it.
@@ -77,6 +79,7 @@ Commas separate alternatives: --dir=BWD_D,BWD_W --dt=f32,bf16. An option holds f
 Examples:
   convgrad verify --dir=BWD_D,BWD_W --stag=abx,axb --dtag=abx g2mb2_ic8oc16_ih14kh3sh2ph1
   convgrad verify --deconv --dir=BWD_W --batch=problems/edge.txt
+  convgrad verify --lenient --batch=benchdnn/inputs/conv/test_conv_ci
   convgrad verify --per_sample --dir=BWD_WB mb8_ic64oc64_ih56kh3ph1
   convgrad verify ConvTranspose src=1x2x5x5 weights=2x3x3x3 --strides=2,2 --pads_begin=1,1 \
     --pads_end=1,1 --dilations=1,1 --data_format=NCX --weights_format=IOX --dtype=f16)";
@@ -119,6 +122,26 @@ Examples:
   convgrad bench --threads=1,2 --peer onednn,blas --json=layers.json --batch=problems/layers.txt
   convgrad bench --seconds 0.2 --kernel contract --dt=bf16 --batch=problems/resnet50.txt
   convgrad bench --random 300 --seed 7 --threads=1 --match=depthwise)";
+
+constexpr const char* kReplayExamples = R"(
+LOG is what a program printed with ONEDNN_VERBOSE=1, of oneDNN 1.x to 3.x, also among other output; -
+is standard input. Calls of one pass on tensors of the same types, layouts and extents are one line of
+the table, which has
+
+  calls, log ms  how often the log has them, and the time that it says they took together
+  ms/call        that time / calls
+  convgrad       the median of convgrad's time for one, as bench measures it
+  ratio          the log's time / convgrad's: above 1 convgrad takes less
+  saved ms       the difference, for all of the calls
+
+Blocked layouts have no equal here: such a tensor is run in the plain layout of the same order, and
+the line below says so. Post-ops are left out. Other primitives, and types that convgrad does not have,
+are counted at the end. Compare on the machine of the log, with as many threads.
+
+Examples:
+  ONEDNN_VERBOSE=1 python train.py > train.log && convgrad replay train.log
+  convgrad replay --threads=1,2 --verify --json=replay.json train.log
+  zcat train.log.gz | convgrad replay -)";
 
 constexpr const char* kPeakExamples = R"(
 Multiply-adds in registers, into f32 sums, by the CPU's own instruction for each type; and copying of
@@ -165,7 +188,7 @@ std::string IsNumber(const std::string& value) {
                                          : std::string("number"));
 }
 
-void AddPlanOptions(CLI::App* command, Options& options) {
+void AddLimits(CLI::App* command, Options& options) {
   command
       ->add_option("--workspace", options.workspace_limit,
                    "most bytes of workspace; -1: no limit. Never changes the result")
@@ -176,8 +199,25 @@ void AddPlanOptions(CLI::App* command, Options& options) {
       ->add_option("--kernel", options.kernel,
                    Join("a kernel by its name: ", JoinWords(names, ", ")))
       ->check(IsText);
+}
+
+void AddSampling(CLI::App* command, int& repetitions) {
+  command
+      ->add_option("--repetitions", repetitions,
+                   "samples of each; 0: as many as fit into --seconds, at least 3 (default)")
+      ->check(IsNumber<int>);
+}
+
+void AddPlanOptions(CLI::App* command, Options& options) {
+  AddLimits(command, options);
   command->add_flag("--per_sample", options.per_sample,
                     "BackwardWeights: a gradient for each image, (N, weights...) and (N, OC)");
+}
+
+void AddLenient(CLI::App* command, bool& lenient) {
+  command->add_flag("--lenient", lenient,
+                    "ignore options that problem lines do not have, skip types, directions and "
+                    "layouts that convgrad does not have, and say which");
 }
 
 void AddOptions(CLI::App* command, Options& options) {
@@ -201,6 +241,7 @@ class UsageFormatter : public CLI::Formatter {
       return "Usage: convgrad bench [OPTIONS] PROBLEM...\n"
              "       convgrad bench [OPTIONS] --random N [--seed S] [--match=REGEX]\n";
     }
+    if (name == "replay") return "Usage: convgrad replay [OPTIONS] LOG\n";
     if (name == "peak") return "Usage: convgrad peak [--json]\n";
     return name == "ops" ? "Usage: convgrad ops [--json | --markdown]\n"
                          : "Usage: convgrad COMMAND ...\n";
@@ -225,6 +266,7 @@ struct Requests {
   VerifyRequest verify;
   ExplainRequest explain;
   BenchRequest bench;
+  ReplayRequest replay;
   bool json = false;
   bool markdown = false;
 };
@@ -257,6 +299,7 @@ void DescribeBench(CLI::App& app, BenchRequest& request) {
   command->add_option("--threads", request.threads, "a list such as 1,2; 0: all (default)")
       ->check(IsText);
   AddPlanOptions(command, request.options);
+  AddLenient(command, request.lenient);
   command
       ->add_option("--peer", request.peers,
                    "onednn, blas: libraries to time in turns with convgrad; may be repeated")
@@ -270,15 +313,33 @@ void DescribeBench(CLI::App& app, BenchRequest& request) {
   command->add_option("--seed", request.seed, "of the random problems (default 1)")
       ->check(IsNumber<uint64_t>)
       ->needs(random);
-  command
-      ->add_option("--repetitions", request.repetitions,
-                   "samples of each; 0: as many as fit into --seconds, at least 3 (default)")
-      ->check(IsNumber<int>);
+  AddSampling(command, request.repetitions);
   command
       ->add_option("--seconds", request.seconds,
                    "for each problem and number of threads (default 1; with --random 0.05)")
       ->check(IsNumber<double>);
   command->footer(kBenchExamples);
+}
+
+void DescribeReplay(CLI::App& app, ReplayRequest& request) {
+  CLI::App* command =
+      app.add_subcommand("replay", "times the convolutions of a oneDNN verbose log on convgrad");
+  command->add_option("LOG", request.log, "a file, or - for standard input")
+      ->required()
+      ->check(IsText);
+  command->add_option("--threads", request.threads, "a list such as 1,2; 0: all (default)")
+      ->check(IsText);
+  AddLimits(command, request.options);
+  command->add_flag("--verify", request.verify, "checks each problem, as verify does");
+  command->add_option("--seed", request.seed, "of the data of --verify (default 1)")
+      ->check(IsNumber<uint64_t>);
+  command->add_option("--json", request.json, "a file for the results")->check(IsText);
+  AddSampling(command, request.repetitions);
+  command
+      ->add_option("--seconds", request.seconds,
+                   "for each problem and number of threads (default 0.2)")
+      ->check(IsNumber<double>);
+  command->footer(kReplayExamples);
 }
 
 void Describe(CLI::App& app, Requests& requests) {
@@ -293,14 +354,17 @@ void Describe(CLI::App& app, Requests& requests) {
   verify->add_option("--seed", requests.verify.seed, "of the data (default 1)")
       ->check(IsNumber<uint64_t>);
   AddOptions(verify, requests.verify.options);
+  AddLenient(verify, requests.verify.lenient);
   verify->footer(kVerifyExamples);
 
   CLI::App* explain = app.add_subcommand("explain", "says which kernel runs a problem, and why");
   explain->allow_extras();
   AddOptions(explain, requests.explain.options);
+  AddLenient(explain, requests.explain.lenient);
   explain->footer(kExplainExamples);
 
   DescribeBench(app, requests.bench);
+  DescribeReplay(app, requests.replay);
 
   CLI::App* ops = app.add_subcommand("ops", "lists the operations, their arguments and attributes");
   ops->footer(kOpsExamples);
@@ -348,6 +412,7 @@ int Main(int argc, char** argv) {
                                               : OpsFormat::kText);
   }
   if (name == "peak") return PrintPeaks(requests.json);
+  if (name == "replay") return Report(ReplayLog(requests.replay));
   requests.run.words = requests.verify.words = requests.explain.words = requests.bench.words =
       command->remaining();
   if (name == "run") return Report(RunOperation(requests.run));

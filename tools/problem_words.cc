@@ -4,7 +4,6 @@
 #include <cstdlib>
 
 #include "core/text.h"
-#include "onednn/problem_line.h"
 #include "spec/check.h"
 
 namespace convgrad::tools {
@@ -50,9 +49,36 @@ void AddImages(TensorDesc& output, int64_t batch) {
   if (!output.strides.empty()) output.strides.insert(output.strides.begin(), reach);
 }
 
+// Those that are no legal operations go from the cases to what was passed over.
+void PassOverIllegal(bool per_sample, std::vector<Case>& cases, PassedOver& passed_over) {
+  std::erase_if(cases, [&](const Case& item) {
+    const Status status = Check(item.operation, item.inputs, item.outputs, {per_sample}).status();
+    if (!status.ok()) passed_over.problems.Add(Join(status.message(), " (", item.text, ")"));
+    return !status.ok();
+  });
+}
+
+Status NothingLeft(bool no_words) {
+  return Status(StatusCode::kInvalidArgument,
+                no_words ? "no problem is given, such as --dir=BWD_W mb8_ic64oc64_ih56kh3ph1, "
+                           "--batch=problems/smoke.txt or an operation with extents"
+                         : "no problem is left: the words hold options only, or --match "
+                           "matches none");
+}
+
 }  // namespace
 
-Result<std::vector<Case>> ParseCases(const std::vector<std::string>& words, bool per_sample) {
+std::string PassedOver::ToText() const {
+  std::string text;
+  if (!options.empty()) text = Join("ignored: ", JoinWords(options, ", "), "\n");
+  for (const onednn::CountedReason& skipped : problems.entries()) {
+    text += Join("skipped ", skipped.count, ": ", skipped.reason, "\n");
+  }
+  return text;
+}
+
+Result<std::vector<Case>> ParseCases(const std::vector<std::string>& words, bool per_sample,
+                                     PassedOver* passed_over) {
   std::vector<Case> cases;
   if (!words.empty() && FindBackward(words[0]) != nullptr) {
     return Status(StatusCode::kInvalidArgument,
@@ -65,7 +91,9 @@ Result<std::vector<Case>> ParseCases(const std::vector<std::string>& words, bool
     cases.push_back(*std::move(item));
     return cases;
   }
-  onednn::ProblemParser parser;
+  onednn::ProblemReading reading;
+  reading.lenient = passed_over != nullptr;
+  onednn::ProblemParser parser(reading);
   for (const std::string& word : words) {
     if (Status status = parser.Accept(word); !status.ok()) return status;
   }
@@ -83,14 +111,12 @@ Result<std::vector<Case>> ParseCases(const std::vector<std::string>& words, bool
     if (!per_sample || SchemaOf(item.operation.kind).outputs[0].role != Role::kWeights) continue;
     for (TensorDesc& output : item.outputs) AddImages(output, item.inputs[0].extents[0]);
   }
-  if (cases.empty()) {
-    return Status(StatusCode::kInvalidArgument,
-                  words.empty()
-                      ? "no problem is given, such as --dir=BWD_W mb8_ic64oc64_ih56kh3ph1, "
-                        "--batch=problems/smoke.txt or an operation with extents"
-                      : "no problem is left: the words hold options only, or --match "
-                        "matches none");
+  if (passed_over != nullptr) {
+    *passed_over = {parser.ignored_options(), parser.skipped()};
+    PassOverIllegal(per_sample, cases, *passed_over);
+    if (passed_over->problems.total() > 0) return cases;
   }
+  if (cases.empty()) return NothingLeft(words.empty());
   return cases;
 }
 

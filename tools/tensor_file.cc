@@ -181,6 +181,13 @@ Result<HostTensor> ReadSafetensors(const FileBytes& file, const Location& locati
                   {type, entry->extents, DenseStrides(entry->extents), {}}, false);
 }
 
+Result<HostTensor> ReadFrom(const FileBytes& file, const Location& location) {
+  if (!location.is_npy) return ReadSafetensors(file, location);
+  Result<NpyHeader> header = ParseNpyHeader(file.text(), location.path);
+  if (!header.ok()) return header.status();
+  return TensorAt(file, header->data_offset, header->desc, header->swapped_bytes);
+}
+
 // ---- Writing ----
 
 // That the description is one of memory: counts and byte offsets fit into 64 bits.
@@ -374,10 +381,16 @@ Result<HostTensor> ReadTensor(const std::string& where) {
     if (!location.ok()) return location.status();
     Result<FileBytes> file = MapFile(location->path);
     if (!file.ok()) return file.status();
-    if (!location->is_npy) return ReadSafetensors(*file, *location);
-    Result<NpyHeader> header = ParseNpyHeader(file->text(), location->path);
-    if (!header.ok()) return header.status();
-    return TensorAt(*file, header->data_offset, header->desc, header->swapped_bytes);
+    return ReadFrom(*file, *location);
+  });
+}
+
+Result<HostTensor> ReadTensor(const std::string& where, std::string_view bytes) {
+  return WithoutExceptions(where, [&]() -> Result<HostTensor> {
+    Result<Location> location = ParseLocation(where);
+    if (!location.ok()) return location.status();
+    const std::shared_ptr<const void> owner;  // none: it only lends its type
+    return ReadFrom(FileBytes{{owner, bytes.data()}, bytes.size()}, *location);
   });
 }
 

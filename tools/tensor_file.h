@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "convgrad/status.h"
 #include "convgrad/tensor.h"
@@ -27,6 +28,10 @@ struct HostTensor {
 
 // `where` is x.npy, x.safetensors:name, or x.safetensors of a file that holds one tensor.
 Result<HostTensor> ReadTensor(const std::string& where);
+
+// The same, of the file's bytes, which stay where they are for as long as the tensor is used. The
+// path of `where` only chooses the format and is named in messages.
+Result<HostTensor> ReadTensor(const std::string& where, std::string_view bytes);
 
 // Writes a dense row-major tensor from data of any strides (desc.strides empty: dense). The file
 // appears, or changes, only when all of it is written; after an error it is as it was. Other

@@ -51,11 +51,14 @@ void PrintFailure(const Case& item, const CheckReport& report, const VerifyReque
 }  // namespace
 
 Result<int> VerifyProblems(const VerifyRequest& request) {
-  Result<std::vector<Case>> cases = ParseCases(request.words, request.options.per_sample);
+  PassedOver passed_over;
+  Result<std::vector<Case>> cases = ParseCases(request.words, request.options.per_sample,
+                                               request.lenient ? &passed_over : nullptr);
   if (!cases.ok()) return cases.status();
   if (Status status = CheckCases(*cases, request.options); !status.ok()) return status;
   Limits limits;
   const int threads = ResolveThreads(request.options.threads, {});
+  std::fputs(passed_over.ToText().c_str(), stdout);
   std::printf("%s\n", DescribePeaks(TypesOf(*cases), threads, limits).c_str());
   Progress progress("verify");
   int passed = 0, failed = 0;
@@ -75,7 +78,11 @@ Result<int> VerifyProblems(const VerifyRequest& request) {
     }
     std::fflush(stdout);
   }
-  std::printf("%d passed, %d failed\n", passed, failed);
+  std::printf("%d passed, %d failed", passed, failed);
+  if (request.lenient) {
+    std::printf(", %lld skipped", static_cast<long long>(passed_over.problems.total()));
+  }
+  std::printf("\n");
   return failed == 0 ? 0 : 1;
 }
 

@@ -4,6 +4,7 @@
 #include "onednn/problem_case.h"
 
 #include <array>
+#include <limits>
 #include <optional>
 
 #include "onednn/memory_tag.h"
@@ -23,14 +24,47 @@ Status Prefixed(std::string_view option, std::string_view tag, const Status& sta
 
 // --- data ---------------------------------------------------------------------------------------
 
+// `strides` as --strides has them for one tensor of these extents.
+Status CheckStrides(std::string_view tensor, const Dims& strides, std::string_view tag,
+                    const Dims& extents) {
+  const std::string option = "--strides for " + std::string(tensor);
+  const size_t axes = extents.size();
+  if (tag != "any") {
+    return Status(StatusCode::kInvalidArgument, option + " must not be given beside its tag " +
+                                                    std::string(tag) +
+                                                    ": one of the two says where the elements lie");
+  }
+  if (strides.size() != axes) {
+    return Status(StatusCode::kInvalidShape, option + " has " + std::to_string(strides.size()) +
+                                                 " numbers, and must have one for each of " +
+                                                 std::to_string(axes) + " axes");
+  }
+  __extension__ using Wide = __int128;
+  Wide reach = 0;  // two numbers of at most kLargestNumber each: no sum of a few products wraps
+  for (size_t a = 0; a < axes; ++a) reach += Wide{extents[a]} * strides[a];
+  if (reach <= std::numeric_limits<int64_t>::max() / 8) return {};
+  return Status(StatusCode::kInvalidShape,
+                option + " makes a tensor of more bytes than 64 bits can count");
+}
+
 struct DataTensor {
-  AxisOrder order;
-  Dims extents;  // n, c, spatial
-  Dims strides;  // of the same axes
+  AxisOrder order;  // empty where explicit strides say it
+  Dims extents;     // n, c, spatial
+  Dims strides;     // of the same axes
 };
 
-Result<DataTensor> ReadDataTag(std::string_view option, std::string_view tag, Dims extents) {
+Result<DataTensor> ReadDataTag(std::string_view option, std::string_view tag, Dims extents,
+                               const Dims& explicit_strides) {
   DataTensor tensor;
+  if (!explicit_strides.empty()) {
+    const std::string_view name = option == "--stag" ? "src" : "dst";
+    if (Status status = CheckStrides(name, explicit_strides, tag, extents); !status.ok()) {
+      return status;
+    }
+    tensor.extents = std::move(extents);
+    tensor.strides = explicit_strides;
+    return tensor;
+  }
   Result<AxisOrder> order = DataOrder(tag, static_cast<int>(extents.size()) - 2);
   if (!order.ok()) return Prefixed(option, tag, order.status());
   Result<Dims> strides = StridesOf(*order, extents);
@@ -51,6 +85,7 @@ bool IsChannelsLast(const DataTensor& tensor) {
 }
 
 bool IsChannelsFirst(const DataTensor& tensor) {
+  if (tensor.order.empty()) return false;
   for (size_t axis = 0; axis < tensor.order.size(); ++axis) {
     if (tensor.order[axis] != static_cast<int>(axis)) return false;
   }
@@ -115,9 +150,9 @@ AxisOrder OrderOf(const PublicShape& shape, int rank, bool with_g) {
 }
 
 struct WeightsTensor {
-  AxisOrder order;
-  Dims extents;  // g, o, i, spatial
-  Dims strides;  // of the same axes
+  AxisOrder order;  // empty where explicit strides say it
+  Dims extents;     // g, o, i, spatial
+  Dims strides;     // of the same axes
 
   int rank() const { return static_cast<int>(extents.size()) - kFirstSpatial; }
 };
@@ -148,20 +183,36 @@ Layout Publish(const WeightsTensor& weights, const PublicShape& shape, int64_t j
   return layout;
 }
 
-Result<Layout> WeightsLayout(const ProblemDescriptor& descriptor, const CaseChoice& choice) {
+// Fills order and strides, which the extents are there for.
+Status ReadWeightsTag(const ProblemDescriptor& descriptor, const CaseChoice& choice,
+                      WeightsTensor* weights) {
   const std::string_view tag = choice.weights_tag;
+  if (const Dims& given = choice.strides.weights; !given.empty()) {
+    // One group may be an axis, too.
+    const bool with_g = descriptor.groups > 1 || given.size() == weights->extents.size();
+    const Dims extents(weights->extents.begin() + (with_g ? 0 : 1), weights->extents.end());
+    if (Status status = CheckStrides("wei", given, tag, extents); !status.ok()) return status;
+    weights->strides = given;
+    if (!with_g) weights->strides.insert(weights->strides.begin(), 0);
+    return {};
+  }
+  Result<AxisOrder> order =
+      WeightsOrder(tag, descriptor.rank(), descriptor.groups, choice.transposed);
+  if (!order.ok()) return Prefixed("--wtag", tag, order.status());
+  Result<Dims> strides = StridesOf(*order, weights->extents);
+  if (!strides.ok()) return Prefixed("--wtag", tag, strides.status());
+  weights->order = *std::move(order);
+  weights->strides = *std::move(strides);
+  return {};
+}
+
+Result<Layout> WeightsLayout(const ProblemDescriptor& descriptor, const CaseChoice& choice) {
   const bool with_g = descriptor.groups > 1;
   WeightsTensor weights;
   weights.extents = {descriptor.groups, descriptor.out_channels / descriptor.groups,
                      descriptor.in_channels / descriptor.groups};
   for (const ProblemAxis& axis : descriptor.axes) weights.extents.push_back(axis.kernel);
-  Result<AxisOrder> order =
-      WeightsOrder(tag, descriptor.rank(), descriptor.groups, choice.transposed);
-  if (!order.ok()) return Prefixed("--wtag", tag, order.status());
-  Result<Dims> strides = StridesOf(*order, weights.extents);
-  if (!strides.ok()) return Prefixed("--wtag", tag, strides.status());
-  weights.order = *std::move(order);
-  weights.strides = *std::move(strides);
+  if (Status status = ReadWeightsTag(descriptor, choice, &weights); !status.ok()) return status;
 
   const std::vector<PublicShape> shapes = PublicShapes(choice.transposed);
   for (const PublicShape& shape : shapes) {
@@ -175,7 +226,9 @@ Result<Layout> WeightsLayout(const ProblemDescriptor& descriptor, const CaseChoi
       return Publish(weights, shape, *stride, false);
     }
   }
-  return Status(StatusCode::kInvalidShape, "--wtag=" + std::string(tag) + ": with g " +
+  const std::string option =
+      weights.order.empty() ? "--strides for wei" : "--wtag=" + choice.weights_tag;
+  return Status(StatusCode::kInvalidShape, option + ": with g " +
                                                std::to_string(descriptor.groups) +
                                                " the groups must lie directly outside " +
                                                (choice.transposed ? "i or o" : "o") +
@@ -263,6 +316,19 @@ Status CheckTypes(const CaseChoice& choice) {
                     "BWD_WB, may be f32 beside them");
 }
 
+// With a blank before it; nothing where no tensor has strides.
+std::string TextOf(const CaseStrides& strides) {
+  if (strides.src.empty() && strides.weights.empty() && strides.dst.empty()) return "";
+  std::string text = " --strides=";
+  for (const Dims* list : {&strides.src, &strides.weights, &strides.dst}) {
+    for (size_t i = 0; i < list->size(); ++i) {
+      text += (i > 0 ? "x" : "") + std::to_string((*list)[i]);
+    }
+    if (list != &strides.dst) text += ':';
+  }
+  return text;
+}
+
 std::string TextOf(const CaseChoice& choice, const std::string& descriptor) {
   std::string text = choice.transposed ? "--deconv" : "--conv";
   text += " --dir=" + std::string(NameOf(choice.direction));
@@ -270,6 +336,7 @@ std::string TextOf(const CaseChoice& choice, const std::string& descriptor) {
   text += " --stag=" + choice.src_tag;
   text += " --wtag=" + choice.weights_tag;
   text += " --dtag=" + choice.dst_tag;
+  text += TextOf(choice.strides);
   return text + " " + descriptor;
 }
 
@@ -301,9 +368,11 @@ Result<ProblemCase> MakeCase(const ProblemDescriptor& descriptor, const CaseChoi
     src_extents.push_back(axis.in);
     dst_extents.push_back(axis.out);
   }
-  const auto src = ReadDataTag("--stag", choice.src_tag, std::move(src_extents));
+  const auto src =
+      ReadDataTag("--stag", choice.src_tag, std::move(src_extents), choice.strides.src);
   if (!src.ok()) return src.status();
-  const auto dst = ReadDataTag("--dtag", choice.dst_tag, std::move(dst_extents));
+  const auto dst =
+      ReadDataTag("--dtag", choice.dst_tag, std::move(dst_extents), choice.strides.dst);
   if (!dst.ok()) return dst.status();
   Result<Layout> weights = WeightsLayout(descriptor, choice);
   if (!weights.ok()) return weights.status();

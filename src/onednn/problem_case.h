@@ -34,6 +34,14 @@ struct CaseTypes {
   DataType weights = DataType::kF32;  // and bias; f32 beside bf16 or f16 where it is the gradient
 };
 
+// Explicit strides in elements, of src and dst over n, c and spatial, of weights over g where there
+// are groups, o, i and spatial. An empty list: the tensor's tag says where its elements lie.
+struct CaseStrides {
+  Dims src;
+  Dims weights;
+  Dims dst;
+};
+
 struct CaseChoice {
   bool transposed = false;
   Direction direction = Direction::kFwdB;
@@ -41,10 +49,12 @@ struct CaseChoice {
   std::string src_tag = "any";
   std::string weights_tag = "any";
   std::string dst_tag = "any";
+  CaseStrides strides;
 };
 
-// Fails when a tag does not fit the descriptor's rank and groups, or has no public format; and when
-// weights that are read have another type than the data.
+// Fails when a tag or a list of strides does not fit the descriptor's rank and groups, or has no
+// public format; when a tensor has both; and when weights that are read have another type than the
+// data.
 Result<ProblemCase> MakeCase(const ProblemDescriptor& descriptor, const CaseChoice& choice);
 
 }  // namespace convgrad::onednn

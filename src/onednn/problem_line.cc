@@ -2,10 +2,12 @@
 // alternatives. What a token means is in problem_options, problem_descriptor and problem_case.
 #include "onednn/problem_line.h"
 
+#include <algorithm>
 #include <exception>
 #include <filesystem>
 #include <fstream>
 #include <new>
+#include <optional>
 
 #include "onednn/problem_descriptor.h"
 
@@ -15,11 +17,14 @@ namespace {
 constexpr std::string_view kBatch = "--batch=";
 constexpr std::string_view kBlanks = " \t\r\n\v\f";
 
-// Limits that only mistakes reach: files that include themselves, binary files, and options whose
-// alternatives multiply beyond use.
+// Limits that only mistakes reach: files that include themselves or others beyond use, binary
+// files, devices without an end, and options whose alternatives multiply.
 constexpr size_t kDeepestFile = 16;
-constexpr size_t kLongestToken = 2048;
-constexpr int64_t kMostCases = 1'000'000;
+constexpr int64_t kMostFiles = 10'000;
+constexpr size_t kLargestFile = size_t{64} << 20;
+constexpr size_t kLongestToken = 4096;
+// Those that --match or a lenient parser leaves out cost time, too, but no memory.
+constexpr int64_t kCombinationsPerCase = 5;
 
 Status Invalid(std::string message) {
   return Status(StatusCode::kInvalidArgument, std::move(message));
@@ -48,6 +53,28 @@ Result<std::string_view> NextToken(std::string_view line, size_t* position) {
   return token;
 }
 
+// Nothing: there is no such file, or it is a folder.
+std::optional<std::string> ReadStream(const std::string& path) {
+  std::error_code ignored;
+  std::ifstream stream(path, std::ios::binary);
+  if (!stream || std::filesystem::is_directory(path, ignored)) return std::nullopt;
+  std::string text;
+  std::vector<char> part(size_t{1} << 16);
+  while (text.size() <= kLargestFile && stream) {
+    stream.read(part.data(), static_cast<std::streamsize>(part.size()));
+    text.append(part.data(), static_cast<size_t>(stream.gcount()));
+  }
+  if (stream.bad()) return std::nullopt;
+  return text;
+}
+
+Result<std::string> ReadProblemFile(const std::string& path) {
+  std::optional<std::string> text = ReadStream(path);
+  if (!text) return Invalid("'" + path + "' is none");
+  if (text->size() <= kLargestFile) return *std::move(text);
+  return Invalid("'" + path + "' has more than " + std::to_string(kLargestFile >> 20) + " MiB");
+}
+
 // The message of the last resort is short enough to need no memory of its own.
 template <class Body>
 Status WithoutExceptions(Body body) noexcept {
@@ -70,6 +97,11 @@ bool ProblemParser::IsOption(std::string_view token) {
   return token == "--batch" || token.starts_with(kBatch) || ProblemOptions::IsOption(token);
 }
 
+ProblemParser::ProblemParser(ProblemReading reading)
+    : reading_(std::move(reading)), options_(reading_.lenient) {
+  if (!reading_.read_file) reading_.read_file = ReadProblemFile;
+}
+
 Status ProblemParser::Accept(std::string_view token) noexcept {
   sources_.clear();  // an exception may have left some
   return WithoutExceptions([&] { return AcceptToken(token); });
@@ -77,17 +109,58 @@ Status ProblemParser::Accept(std::string_view token) noexcept {
 
 Status ProblemParser::AcceptLine(std::string_view line) noexcept {
   sources_.clear();
-  return WithoutExceptions([&] { return AcceptTokensOf(line); });
+  unfinished_.clear();
+  return WithoutExceptions([&] {
+    const Status status = AcceptTokensOf(line);
+    return status.ok() ? FinishToken() : status;
+  });
+}
+
+Status ProblemParser::AcceptText(std::string_view text) noexcept {
+  sources_.clear();
+  return WithoutExceptions([&] { return AcceptLinesOf(text); });
+}
+
+Status ProblemParser::AcceptLinesOf(std::string_view text) {
+  unfinished_.clear();
+  while (!text.empty()) {
+    const size_t end = std::min(text.find('\n'), text.size());
+    if (!sources_.empty()) ++sources_.back().line;
+    if (Status status = AcceptTokensOf(text.substr(0, end)); !status.ok()) return status;
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return FinishToken();
 }
 
 Status ProblemParser::AcceptTokensOf(std::string_view line) {
   size_t position = 0;
   for (;;) {
-    const Result<std::string_view> token = NextToken(line, &position);
+    Result<std::string_view> token = NextToken(line, &position);
     if (!token.ok()) return Located(token.status());
     if (token->empty()) return {};
-    if (Status status = AcceptToken(*token); !status.ok()) return status;
+    if (!unfinished_.empty() && token->starts_with("--")) {
+      if (Status status = FinishToken(); !status.ok()) return status;
+    }
+    bool goes_on = token->ends_with('\\');
+    if (goes_on) token->remove_suffix(1);
+    size_t after = position;
+    if (const auto next = NextToken(line, &after); !goes_on && next.ok() && *next == "\\") {
+      goes_on = true;  // the backslash stands alone
+      position = after;
+    }
+    if (goes_on || !unfinished_.empty()) {
+      unfinished_ += *token;
+      if (goes_on && unfinished_.size() <= kLongestToken) continue;
+      if (Status status = FinishToken(); !status.ok()) return status;
+    } else if (Status status = AcceptToken(*token); !status.ok()) {
+      return status;
+    }
   }
+}
+
+Status ProblemParser::FinishToken() {
+  const std::string token = std::exchange(unfinished_, {});
+  return token.empty() ? Status() : AcceptToken(token);
 }
 
 Status ProblemParser::AcceptToken(std::string_view token) {
@@ -97,27 +170,58 @@ Status ProblemParser::AcceptToken(std::string_view token) {
   }
   if (token.starts_with(kBatch)) return AcceptFile(token.substr(kBatch.size()));
   if (token == "--batch") return Located(Invalid("--batch must have a value, as in --batch=FILE"));
-  return Located(token.starts_with("-") ? options_.Set(token) : AcceptDescriptor(token));
+  return Located(token.starts_with("-") ? AcceptOption(token) : AcceptDescriptor(token));
+}
+
+Status ProblemParser::AcceptOption(std::string_view token) {
+  if (!reading_.lenient || options_.Takes(token)) return options_.Set(token);
+  const std::string name(token.substr(0, token.find('=')));
+  if (std::find(ignored_options_.begin(), ignored_options_.end(), name) == ignored_options_.end()) {
+    ignored_options_.push_back(name);
+  }
+  return {};
 }
 
 Status ProblemParser::AcceptDescriptor(std::string_view token) {
+  if (!options_.other_driver().empty()) {
+    skipped_.Add(options_.other_driver() + " problems are no convolutions");
+    return {};
+  }
   Result<ProblemDescriptor> descriptor = ParseDescriptor(token, options_.transposed());
   if (!descriptor.ok()) return descriptor.status();
-  if (options_.NumChoices() + static_cast<int64_t>(cases_.size()) > kMostCases) {
-    return Invalid("descriptor " + Shown(token) + " with " + std::to_string(options_.NumChoices()) +
-                   " combinations of options makes more than " + std::to_string(kMostCases) +
-                   " cases");
+  const int64_t choices = options_.NumChoices();
+  combinations_ += choices;
+  const bool too_many = choices > reading_.most_cases;
+  if (too_many || combinations_ > kCombinationsPerCase * reading_.most_cases) {
+    return Invalid("descriptor " + Shown(token) + " with " + std::to_string(choices) +
+                   " combinations of options makes more than " +
+                   (too_many
+                        ? std::to_string(reading_.most_cases) + " cases"
+                        : std::to_string(kCombinationsPerCase * reading_.most_cases) + " in all"));
   }
   const int64_t own_batch = descriptor->batch;
   const std::string origin = Origin();
-  for (const CaseChoice& choice : options_.Choices()) {
-    for (int64_t batch : options_.batches()) {
-      descriptor->batch = batch == 0 ? own_batch : batch;
+  for (const Alternative<CaseChoice>& choice : options_.Choices()) {
+    for (const Alternative<int64_t>& batch : options_.batches()) {
+      descriptor->batch = batch.value == 0 ? own_batch : batch.value;
       if (!options_.Matches(ToString(*descriptor))) continue;
-      Result<ProblemCase> problem = MakeCase(*descriptor, choice);
+      const std::string& refusal = choice.refusal.empty() ? batch.refusal : choice.refusal;
+      if (!refusal.empty()) {
+        skipped_.Add(refusal);
+        continue;
+      }
+      Result<ProblemCase> problem = MakeCase(*descriptor, choice.value);
+      if (!problem.ok() && reading_.lenient) {
+        skipped_.Add(problem.status().message());
+        continue;
+      }
       if (!problem.ok()) {
         return Status(problem.status().code(),
                       problem.status().message() + " (descriptor " + Shown(token) + ")");
+      }
+      if (static_cast<int64_t>(cases_.size()) == reading_.most_cases) {
+        return Invalid("descriptor " + Shown(token) + " makes more than " +
+                       std::to_string(reading_.most_cases) + " cases");
       }
       problem->origin = origin;
       cases_.push_back(*std::move(problem));
@@ -133,28 +237,38 @@ Status ProblemParser::AcceptFile(std::string_view path) {
                            std::to_string(kDeepestFile) +
                            " deep, as a file that includes itself does"));
   }
-  std::filesystem::path file(path);
-  if (!sources_.empty() && file.is_relative()) {
-    file = std::filesystem::path(sources_.back().path).parent_path() / file;
+  if (++files_ > kMostFiles) {
+    return Located(Invalid(option + " is more than the " + std::to_string(kMostFiles) +
+                           " files that may be read in all"));
   }
-  std::error_code ignored;
-  std::ifstream stream(file);
-  if (path.empty() || !stream || std::filesystem::is_directory(file, ignored)) {
-    return Located(Invalid(option + " must name a file that can be read, and '" + file.string() +
-                           "' is none"));
+  // Where the file may be: beside the one that has the option, or one that includes that one.
+  std::vector<std::filesystem::path> places = {std::filesystem::path(path)};
+  if (!sources_.empty() && places[0].is_relative()) {
+    places.clear();
+    for (auto source = sources_.rbegin(); source != sources_.rend(); ++source) {
+      places.push_back(std::filesystem::path(source->path).parent_path() / path);
+    }
   }
-  sources_.push_back({file.string(), 0});
-  Status status;
-  std::string line;
-  while (status.ok() && std::getline(stream, line)) {
-    ++sources_.back().line;
-    status = AcceptTokensOf(line);
+  Status status = Invalid("'' is none");
+  for (const std::filesystem::path& place : places) {
+    if (path.empty()) break;
+    const Result<std::string> text = reading_.read_file(place.string());
+    if (!text.ok()) {
+      if (place == places.front()) status = text.status();
+      continue;
+    }
+    sources_.push_back({place.string(), 0});
+    const std::string unfinished = std::exchange(unfinished_, {});
+    status = AcceptLinesOf(*text);
+    unfinished_ = unfinished;
+    sources_.pop_back();
+    return status;
   }
-  sources_.pop_back();
-  if (status.ok() && stream.bad()) {
-    return Located(Invalid(option + " must be readable to its end"));
+  std::string message = option + " must name a file that can be read, and " + status.message();
+  if (places.size() > 1 || !sources_.empty()) {
+    message += "; it is looked for beside the files that include it, and nowhere else";
   }
-  return status;
+  return Located(Invalid(std::move(message)));
 }
 
 std::string ProblemParser::Origin() const {

@@ -21,11 +21,32 @@
 namespace convgrad::onednn {
 namespace {
 
-constexpr std::array<std::string_view, 7> kKeys = {"--dir",  "--dt", "--stag", "--wtag",
-                                                   "--dtag", "--mb", "--match"};
+constexpr std::array<std::string_view, 8> kKeys = {"--dir",  "--dt",      "--stag", "--wtag",
+                                                   "--dtag", "--strides", "--mb",   "--match"};
 
-// libstdc++ compiles and runs expressions recursively: a bound here bounds the stack.
+// The drivers of benchdnn whose problems are no convolutions.
+constexpr std::array<std::string_view, 23> kOtherDrivers = {
+    "--binary",  "--bnorm",     "--brgemm",  "--concat",     "--eltwise", "--gated-mlp",
+    "--gnorm",   "--graph",     "--ip",      "--lnorm",      "--lrn",     "--matmul",
+    "--pool",    "--prelu",     "--reorder", "--resampling", "--rnn",     "--sdpa",
+    "--shuffle", "--reduction", "--softmax", "--sum",        "--zeropad"};
+
+bool IsOtherDriver(std::string_view token) {
+  return std::find(kOtherDrivers.begin(), kOtherDrivers.end(), token) != kOtherDrivers.end();
+}
+
+constexpr std::string_view kOldTypes = "--cfg";
+
+// libstdc++ compiles expressions recursively: a bound here bounds the stack.
 constexpr size_t kLongestExpression = 256;
+
+// In polynomial time where the library can: it tries alternatives one after another otherwise, and
+// (a*)*b takes longer than anyone waits.
+constexpr std::regex::flag_type kSyntax = std::regex::ECMAScript
+#ifdef __GLIBCXX__
+                                          | std::regex_constants::__polynomial
+#endif
+    ;
 
 std::pair<std::string_view, std::string_view> SplitOption(std::string_view token) {
   const size_t equals = token.find('=');
@@ -65,12 +86,13 @@ Result<DataType> ParseDataType(std::string_view text) {
                 "'" + std::string(text) + "' must be one of f32, bf16 and f16");
 }
 
-// One type, or three as src:wei:dst.
+// One type, three as src:wei:dst, or four as src:wei:bia:dst.
 Result<CaseTypes> ParseTypes(std::string_view text) {
   const std::vector<std::string_view> parts = SplitAt(text, ':');
-  if (parts.size() != 1 && parts.size() != 3) {
-    return Status(StatusCode::kInvalidType,
-                  "'" + std::string(text) + "' must be one type, or three as src:wei:dst");
+  if (parts.size() != 1 && parts.size() != 3 && parts.size() != 4) {
+    return Status(StatusCode::kInvalidType, "'" + std::string(text) +
+                                                "' must be one type, or three as src:wei:dst, or "
+                                                "four as src:wei:bia:dst");
   }
   std::vector<DataType> types;
   for (std::string_view part : parts) {
@@ -78,13 +100,67 @@ Result<CaseTypes> ParseTypes(std::string_view text) {
     if (!type.ok()) return type.status();
     types.push_back(*type);
   }
-  const CaseTypes result{types.front(), types[types.size() / 2]};
+  const CaseTypes result{types.front(), types[parts.size() == 1 ? 0 : 1]};
+  if (parts.size() == 4 && types[2] != result.weights) {
+    return Status(StatusCode::kInvalidType,
+                  "'" + std::string(text) + "' must have one type for wei and bia");
+  }
   const bool widened = result.weights == DataType::kF32;  // legal where wei is what is written
   if (types.back() == result.data && (result.weights == result.data || widened)) return result;
   return Status(StatusCode::kInvalidType,
                 "'" + std::string(text) +
                     "' must have one type for src, wei and dst, as all data tensors of an "
                     "operation share one, or f32 for wei alone");
+}
+
+// "bf16f32bf16" is bf16:f32:bf16; what follows the types names an algorithm, such as f32_wino.
+Result<CaseTypes> ParseOldTypes(std::string_view text) {
+  constexpr std::array<std::string_view, 6> kNames = {"bf16", "f16", "f32", "s32", "u8", "s8"};
+  std::string types;
+  for (std::string_view rest = text; !rest.empty() && rest.front() != '_';) {
+    const auto name = std::find_if(kNames.begin(), kNames.end(),
+                                   [&](std::string_view known) { return rest.starts_with(known); });
+    if (name == kNames.end()) {
+      return Status(StatusCode::kInvalidType,
+                    "'" + std::string(text) + "' must be types, such as f32 or bf16bf16bf16");
+    }
+    types += (types.empty() ? "" : ":") + std::string(*name);
+    rest.remove_prefix(name->size());
+  }
+  return ParseTypes(types);
+}
+
+Result<Dims> ParseStrideList(std::string_view text) {
+  Dims strides;
+  if (text.empty()) return strides;
+  for (std::string_view part : SplitAt(text, 'x')) {
+    const int64_t stride = ParseNumber(part);
+    if (stride < 0) {
+      return Status(StatusCode::kInvalidShape, "'" + std::string(text) +
+                                                   "' must be numbers joined by x, such as "
+                                                   "1204224x1x7168x64, each at most " +
+                                                   std::to_string(kLargestNumber));
+    }
+    strides.push_back(stride);
+  }
+  return strides;
+}
+
+// SRC:WEI:DST, each a list of strides or nothing.
+Result<CaseStrides> ParseStrides(std::string_view text) {
+  const std::vector<std::string_view> parts = SplitAt(text, ':');
+  if (parts.size() != 3) {
+    return Status(StatusCode::kInvalidShape,
+                  "'" + std::string(text) +
+                      "' must have three parts, src:wei:dst, of which some may be empty");
+  }
+  std::vector<Dims> lists;
+  for (std::string_view part : parts) {
+    Result<Dims> list = ParseStrideList(part);
+    if (!list.ok()) return list.status();
+    lists.push_back(*std::move(list));
+  }
+  return CaseStrides{lists[0], lists[1], lists[2]};
 }
 
 Result<std::string> ParseTag(std::string_view text) {
@@ -108,21 +184,27 @@ Result<std::regex> ParseExpression(std::string_view text) {
                       " characters must have from 1 to " + std::to_string(kLongestExpression));
   }
   try {
-    return std::regex(text.begin(), text.end());
+    return std::regex(text.begin(), text.end(), kSyntax);
   } catch (const std::regex_error& error) {
     return Status(StatusCode::kInvalidArgument,
                   "'" + std::string(text) + "' is not a regular expression: " + error.what());
   }
 }
 
-// `parse` is a function from text to Result<T>; `list` changes only when all alternatives parse.
+// `parse` is a function from text to Result<T>; `list` changes only when all alternatives parse, or
+// when those that do not may stay with the reason.
 template <class T, class Parse>
-Status SetAlternatives(std::string_view value, Parse parse, std::vector<T>* list) {
-  std::vector<T> parsed;
+Status SetAlternatives(std::string_view key, std::string_view value, bool lenient, Parse parse,
+                       std::vector<Alternative<T>>* list) {
+  std::vector<Alternative<T>> parsed;
   for (std::string_view alternative : SplitAt(value, ',')) {
     Result<T> result = parse(alternative);
-    if (!result.ok()) return result.status();
-    parsed.push_back(*std::move(result));
+    if (!result.ok() && !lenient) return result.status();
+    if (result.ok()) {
+      parsed.push_back({*std::move(result), ""});
+    } else {
+      parsed.push_back({T(), std::string(key) + ": " + result.status().message()});
+    }
   }
   *list = std::move(parsed);
   return {};
@@ -136,24 +218,36 @@ bool ProblemOptions::IsOption(std::string_view token) {
   return std::find(kKeys.begin(), kKeys.end(), key) != kKeys.end();
 }
 
+bool ProblemOptions::Takes(std::string_view token) const {
+  if (IsOption(token)) return true;
+  return lenient_ && (IsOtherDriver(token) || SplitOption(token).first == kOldTypes);
+}
+
 Status ProblemOptions::Set(std::string_view token) {
   if (token == "--conv" || token == "--deconv") {
     transposed_ = token == "--deconv";
+    other_driver_.clear();
     return {};
   }
   if (token == "--reset") {
     // benchdnn's files reset their options and rely on the driver that the command chose.
-    const bool transposed = transposed_;
-    *this = ProblemOptions();
-    transposed_ = transposed;
+    ProblemOptions defaults(lenient_);
+    defaults.transposed_ = transposed_;
+    defaults.other_driver_ = other_driver_;
+    *this = std::move(defaults);
     return {};
   }
   const auto [key, value] = SplitOption(token);
-  if (!IsOption(token)) {
+  if (!Takes(token)) {
     return Status(StatusCode::kInvalidArgument,
                   "'" + std::string(token) +
                       "' is not an option of problem lines, which have --conv, --deconv, --dir, "
-                      "--dt, --stag, --wtag, --dtag, --mb, --batch, --match and --reset");
+                      "--dt, --stag, --wtag, --dtag, --strides, --mb, --batch, --match and "
+                      "--reset; with --lenient others are ignored");
+  }
+  if (IsOtherDriver(token)) {
+    other_driver_ = std::string(token);
+    return {};
   }
   if (key.size() == token.size()) {
     return Status(StatusCode::kInvalidArgument,
@@ -165,12 +259,17 @@ Status ProblemOptions::Set(std::string_view token) {
 }
 
 Status ProblemOptions::SetValue(std::string_view key, std::string_view value) {
-  if (key == "--dir") return SetAlternatives(value, ParseDirection, &directions_);
-  if (key == "--dt") return SetAlternatives(value, ParseTypes, &types_);
-  if (key == "--stag") return SetAlternatives(value, ParseTag, &src_tags_);
-  if (key == "--wtag") return SetAlternatives(value, ParseTag, &weights_tags_);
-  if (key == "--dtag") return SetAlternatives(value, ParseTag, &dst_tags_);
-  if (key == "--mb") return SetAlternatives(value, ParseBatch, &batches_);
+  const auto set = [&](auto parse, auto* list) {
+    return SetAlternatives(key, value, lenient_, parse, list);
+  };
+  if (key == "--dir") return set(ParseDirection, &directions_);
+  if (key == "--dt") return set(ParseTypes, &types_);
+  if (key == kOldTypes) return set(ParseOldTypes, &types_);
+  if (key == "--stag") return set(ParseTag, &src_tags_);
+  if (key == "--wtag") return set(ParseTag, &weights_tags_);
+  if (key == "--dtag") return set(ParseTag, &dst_tags_);
+  if (key == "--strides") return set(ParseStrides, &strides_);
+  if (key == "--mb") return set(ParseBatch, &batches_);
   Result<std::regex> expression = ParseExpression(value);  // --match: a comma is part of it
   if (!expression.ok()) return expression.status();
   match_ = [regex = *std::move(expression)](const std::string& descriptor) {
@@ -183,32 +282,34 @@ int64_t ProblemOptions::NumChoices() const {
   constexpr int64_t kSaturated = int64_t{1} << 40;
   int64_t count = 1;
   for (size_t size : {directions_.size(), types_.size(), src_tags_.size(), weights_tags_.size(),
-                      dst_tags_.size(), batches_.size()}) {
+                      dst_tags_.size(), strides_.size(), batches_.size()}) {
     count = std::min(kSaturated, count * std::min(kSaturated >> 18, static_cast<int64_t>(size)));
   }
   return count;
 }
 
-std::vector<CaseChoice> ProblemOptions::Choices() const {
-  std::vector<CaseChoice> choices;
-  CaseChoice choice;
-  choice.transposed = transposed_;
-  for (Direction direction : directions_) {
-    choice.direction = direction;
-    for (const CaseTypes& types : types_) {
-      choice.types = types;
-      for (const std::string& src_tag : src_tags_) {
-        choice.src_tag = src_tag;
-        for (const std::string& weights_tag : weights_tags_) {
-          choice.weights_tag = weights_tag;
-          for (const std::string& dst_tag : dst_tags_) {
-            choice.dst_tag = dst_tag;
-            choices.push_back(choice);
-          }
-        }
+std::vector<Alternative<CaseChoice>> ProblemOptions::Choices() const {
+  Alternative<CaseChoice> first;
+  first.value.transposed = transposed_;
+  std::vector<Alternative<CaseChoice>> choices = {first};
+  // Each choice so far, with each alternative of one more option.
+  const auto multiply = [&](const auto& alternatives, auto CaseChoice::*field) {
+    std::vector<Alternative<CaseChoice>> product;
+    for (const Alternative<CaseChoice>& choice : choices) {
+      for (const auto& alternative : alternatives) {
+        product.push_back(choice);
+        product.back().value.*field = alternative.value;
+        if (choice.refusal.empty()) product.back().refusal = alternative.refusal;
       }
     }
-  }
+    choices = std::move(product);
+  };
+  multiply(directions_, &CaseChoice::direction);
+  multiply(types_, &CaseChoice::types);
+  multiply(src_tags_, &CaseChoice::src_tag);
+  multiply(weights_tags_, &CaseChoice::weights_tag);
+  multiply(dst_tags_, &CaseChoice::dst_tag);
+  multiply(strides_, &CaseChoice::strides);
   return choices;
 }
 
