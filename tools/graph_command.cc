@@ -10,6 +10,7 @@
 #include "onednn/serialized_graph.h"
 #include "tools/commands.h"
 #include "tools/graph_run.h"
+#include "tools/problem_words.h"
 #include "tools/progress.h"
 #include "tools/temporary_file.h"
 
@@ -188,6 +189,7 @@ Result<int> RunGraphs(const GraphRequest& request) {
   const Result<ParsedWords> parsed = Parse(request.words);
   if (!parsed.ok()) return parsed.status();
   if (parsed->dump) return Dump(*parsed);
+  if (Status status = CheckCases({}, request.options); !status.ok()) return status;
   GraphReporter reporter(request);
   Progress progress("graph");
   GraphRunRequest run;

@@ -87,7 +87,10 @@ class GraphRunner {
     graph_ = onednn::InferShapes(stated_, edges_);
     for (size_t i = 0; i < graph_.ops.size(); ++i) {
       const ShapedOp& shaped = graph_.decisions[i];
-      if (shaped.state == OpState::kIllegal && !request_.skip_illegal) return shaped.why;
+      if (shaped.state == OpState::kIllegal && !request_.skip_illegal) {
+        return {shaped.why.code(), Join("operation ", graph_.ops[i].id, " (", graph_.ops[i].kind,
+                                        "): ", shaped.why.message())};
+      }
       if (shaped.state != OpState::kRuns) continue;
       if (Status s = CheckMemory(graph_.ops[i], shaped, 0); !s.ok()) {
         if (!request_.skip_illegal) return s;

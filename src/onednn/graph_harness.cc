@@ -54,21 +54,23 @@ Result<std::string> GraphHarness::Find(std::string_view option, std::string_view
   if (path.is_absolute() && IsFile(path)) return path.string();
   if (path.is_relative() && !name.empty()) {
     for (auto source = sources_.rbegin(); source != sources_.rend(); ++source) {
-      std::filesystem::path folder = std::filesystem::path(source->path).parent_path();
-      if (IsFile(folder / path)) return (folder / path).string();
+      const std::filesystem::path beside = std::filesystem::path(source->path).parent_path() / path;
+      if (IsFile(beside)) return beside.string();
+    }
+    if (IsFile(path)) return path.string();
+    for (auto source = sources_.rbegin(); source != sources_.rend(); ++source) {
       std::error_code error;
-      folder = std::filesystem::absolute(folder, error);
+      std::filesystem::path folder = std::filesystem::absolute(source->path, error).parent_path();
       for (int above = 0; above < kFoldersAbove && folder != folder.root_path(); ++above) {
         folder = folder.parent_path();
         if (IsFile(folder / path)) return (folder / path).string();
       }
     }
-    if (IsFile(path)) return path.string();
   }
   return Located(Invalid(Shown(option) + Shown(name) + " must name a file that can be read, and " +
                          (sources_.empty() ? "there is none"
-                                           : "there is none beside this file, in a folder above "
-                                             "it or in the current directory")));
+                                           : "there is none beside this file, in the current "
+                                             "directory or in a folder above this file")));
 }
 
 Status GraphHarness::AcceptGraph(std::string_view name) {

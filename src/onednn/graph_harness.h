@@ -21,9 +21,9 @@ struct GraphCase {
 };
 
 // - --case=FILE and FILE alone name a graph, --batch=FILE a harness.
-// - A name that is not absolute is looked for beside the file that has it, in the folders above
-//   that, the same for the files that include it, and in the current directory. benchdnn's files
-//   name graphs from a folder above their own.
+// - A name that is not absolute is looked for beside the file that has it and those that include
+//   that, in the current directory, and in the folders above the files: benchdnn's name graphs from
+//   a folder above their own.
 // - In a file, # begins a comment, and a line that ends with \ goes on in the next, without blanks
 //   at its beginning.
 class GraphHarness {

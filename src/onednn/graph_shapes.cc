@@ -131,10 +131,6 @@ class ShapeInference {
       } else {
         decision = Decide(graph_.ops[index]);
       }
-      if (!decision.why.ok() && decision.state == OpState::kIllegal) {
-        decision.why =
-            Status(decision.why.code(), OpText(graph_.ops[index]) + ": " + decision.why.message());
-      }
     }
     return std::move(graph_);
   }
