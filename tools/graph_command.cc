@@ -58,6 +58,14 @@ std::string NameOf(const GraphOp& op) {
   return Join("operation ", op.id, " ", onednn::QuotedStart(op.name), " ", op.kind);
 }
 
+// Whatever names a file has: control characters do not reach the terminal.
+std::string OneLine(std::string text) {
+  for (char& c : text) {
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
+  }
+  return text;
+}
+
 class GraphReporter {
  public:
   explicit GraphReporter(const GraphRequest& request) : request_(request) {}
@@ -71,7 +79,7 @@ class GraphReporter {
   }
 
   void Print(const OpReport& report) {
-    const std::string name = NameOf(*report.op);
+    const std::string name = OneLine(NameOf(*report.op));
     if (report.verdict == Verdict::kSkipped) {
       Skip(Join(name, ": ", report.reason));
       return;
@@ -84,13 +92,13 @@ class GraphReporter {
       std::printf("FAIL %s %s: %s\n     replay: convgrad graph %s%s\n", name.c_str(),
                   report.shapes.c_str(), report.reason.c_str(), Flags().c_str(), replay_.c_str());
     }
-    for (const std::string& note : report.notes) std::printf("     %s\n", note.c_str());
+    for (const std::string& note : report.notes) std::printf("     %s\n", OneLine(note).c_str());
     std::fflush(stdout);
   }
 
   void Skip(const std::string& sentence) {
     ++skipped_;
-    std::printf("SKIP %s\n", sentence.c_str());
+    std::printf("SKIP %s\n", OneLine(sentence).c_str());
   }
 
   int Close() const {

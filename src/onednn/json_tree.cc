@@ -16,10 +16,20 @@ Status Invalid(std::string message) {
   return Status(StatusCode::kInvalidArgument, std::move(message));
 }
 
+// The beginning of a text, on one line.
+std::string Start(std::string_view text, size_t most = kShown) {
+  size_t length = std::min(text.size(), most);
+  while (length < text.size() && length > 0 && (text[length] & 0xc0) == 0x80) --length;
+  std::string start(text.substr(0, length));
+  for (char& c : start) {
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
+  }
+  return start;
+}
+
 std::string AppendKey(std::string path, std::string_view key) {
   if (!path.empty()) path += ".";
-  path += key.substr(0, kShown);
-  return path;
+  return path + Start(key);
 }
 
 std::string AppendIndex(std::string path, size_t index) {
@@ -88,7 +98,7 @@ class TreeBuilder : public nlohmann::json_sax<nlohmann::json> {
       reason.remove_prefix(at + 2);
     }
     return Fail("line " + std::to_string(line) + ", column " + std::to_string(column) + ": " +
-                std::string(reason.substr(0, 160)));
+                Start(reason, 160));
   }
 
  private:
@@ -191,8 +201,7 @@ Result<JsonValue> ParseJson(std::string_view text) {
 }
 
 std::string QuotedStart(std::string_view text) {
-  if (text.size() <= kShown) return "\"" + std::string(text) + "\"";
-  return "\"" + std::string(text.substr(0, kShown)) + "...\"";
+  return "\"" + Start(text) + (text.size() > kShown ? "...\"" : "\"");
 }
 
 }  // namespace convgrad::onednn
