@@ -35,11 +35,19 @@ struct CheckReport {
   double error = 0;              // the plan's error bound
   double seconds = 0;            // of one run
   double flops = 0;              // of one run
+  bool exact = false;            // CheckOnInputs: all bits were compared, not distances
 };
 
 // Integer data must agree bit for bit. Real data must lie within the plan's error bound times the
 // sum of the magnitudes of an element's terms, and half an ulp of the output's type.
 CheckReport CheckCase(const Case& item, const CheckRequest& request);
+
+// The same for inputs that there are already, by the indices of the specification: within the
+// bound, and bit for bit where all are whole numbers and so small that f32 has every sum.
+// `outputs` are what the plan under test wrote; after a refusal none.
+CheckReport CheckOnInputs(const Case& item, const CheckRequest& request,
+                          std::vector<TensorBuffer>& inputs, bool whole_numbers,
+                          std::vector<TensorBuffer>* outputs);
 
 }  // namespace convgrad::tools
 

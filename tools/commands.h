@@ -41,6 +41,16 @@ struct ExplainRequest {
 };
 Result<int> ExplainProblems(const ExplainRequest& request);
 
+struct GraphRequest {
+  std::vector<std::string> words;  // graphs, options of benchdnn's graph driver, --dump
+  Options options{};
+  uint64_t seed = 1;
+  bool reals = false;
+  decltype(CheckRequest::tamper) tamper = {};  // for tests: makes an operation fail
+};
+// Exit code 1 when a result is wrong; a graph that is malformed or not legal is bad input.
+Result<int> RunGraphs(const GraphRequest& request);
+
 enum class OpsFormat { kText, kJson, kMarkdown };
 int ListOperations(OpsFormat format);
 

@@ -29,6 +29,7 @@ Examples:
   convgrad verify --dir=BWD_W --dt=bf16 mb8_ic64oc64_ih56kh3ph1
   convgrad verify --batch=problems/smoke.txt
   convgrad explain --deconv --dir=BWD_D ic16ih28oc32kh4sh2ph1
+  convgrad graph problems/graphs/training_step.json
   convgrad ops
   convgrad peak
   convgrad bench --threads=1,2 --batch=problems/layers.txt
@@ -91,6 +92,32 @@ Examples:
   convgrad explain --dir=BWD_W mb8_ic64oc64_ih56kh3ph1
   convgrad explain Convolution src=8x56x56x64 weights=3x3x64x64 --strides 1,1 --pads_begin 1,1 \
     --pads_end 1,1 --dilations 1,1)";
+
+constexpr const char* kGraphExamples = R"(
+A graph is a JSON file that oneDNN dumps (any version from 0.6 to 3.14) or a person writes. Inputs are
+filled with small integers, the operations that convgrad has run in the order of their edges, what one
+writes is what the next reads, and each is checked against the oracle: bit for bit while f32 has all
+sums, else within a computed bound. Operations of other kinds are skipped; what they would write is
+filled. docs/serialized_graphs.md has the schema. Options of benchdnn's graph driver:
+
+  --case=FILE            a graph; FILE alone is the same
+  --batch=FILE           options and graphs from a file
+  --in-shapes=ID:SHAPE[*TAG|*STRIDES]+...   of inputs and outputs: 0:2x64x56x56*acdb+1:64x64x3x3
+  --op-attrs=ID:NAME:VALUE*NAME:VALUE+...   of operations: 0:strides:2x2*groups:4
+  --dt=T or --dt=ID:T+...                   f32 bf16 f16 of all floating-point tensors, or by tensor
+  --mb=N                                    batch instead of the graph's own
+  --op-kind=ID:KIND+...  --tensor-property=ID:PROPERTY+...
+  --reset                back to the graph as it is
+  --dump[=FILE]          write the graph, as the options change it, and do not run it
+Commas separate alternatives, an empty one is the graph as it is. An option holds for the graphs after
+it. Those of benchdnn that change no result (--mode, --engine, -v1) are passed over.
+
+Examples:
+  convgrad graph problems/graphs/training_step.json
+  convgrad graph --mb=1,4 --dt=f32,bf16 problems/graphs/conv_2d.json
+  convgrad graph --in-shapes=0:2x8x9x9*acdb --op-attrs=0:strides:2x2 problems/graphs/conv_2d.json
+  convgrad graph --batch=problems/graphs/harness
+  convgrad graph --in-shapes=0:4x3x16x16 problems/graphs/unknown_shapes.json --dump=larger.json)";
 
 constexpr const char* kOpsExamples = R"(
 Examples:
@@ -242,6 +269,7 @@ class UsageFormatter : public CLI::Formatter {
              "       convgrad bench [OPTIONS] --random N [--seed S] [--match=REGEX]\n";
     }
     if (name == "replay") return "Usage: convgrad replay [OPTIONS] LOG\n";
+    if (name == "graph") return "Usage: convgrad graph [OPTIONS] FILE.json...\n";
     if (name == "peak") return "Usage: convgrad peak [--json]\n";
     return name == "ops" ? "Usage: convgrad ops [--json | --markdown]\n"
                          : "Usage: convgrad COMMAND ...\n";
@@ -265,6 +293,7 @@ struct Requests {
   RunRequest run;
   VerifyRequest verify;
   ExplainRequest explain;
+  GraphRequest graph;
   BenchRequest bench;
   ReplayRequest replay;
   bool json = false;
@@ -342,6 +371,20 @@ void DescribeReplay(CLI::App& app, ReplayRequest& request) {
   command->footer(kReplayExamples);
 }
 
+void DescribeGraph(CLI::App& app, GraphRequest& request) {
+  CLI::App* graph = app.add_subcommand("graph", "runs and checks serialized graphs of oneDNN");
+  graph->allow_extras();
+  graph->add_option("--seed", request.seed, "of the data (default 1)")->check(IsNumber<uint64_t>);
+  graph->add_flag("--reals", request.reals,
+                  "fill with reals in [-1, 1], and compare with the bound");
+  graph
+      ->add_option("--threads", request.options.threads,
+                   "threads; 0: all. Never changes the result")
+      ->check(IsNumber<int>);
+  AddLimits(graph, request.options);
+  graph->footer(kGraphExamples);
+}
+
 void Describe(CLI::App& app, Requests& requests) {
   app.formatter(std::make_shared<UsageFormatter>());
   app.require_subcommand(1);
@@ -363,6 +406,7 @@ void Describe(CLI::App& app, Requests& requests) {
   AddLenient(explain, requests.explain.lenient);
   explain->footer(kExplainExamples);
 
+  DescribeGraph(app, requests.graph);
   DescribeBench(app, requests.bench);
   DescribeReplay(app, requests.replay);
 
@@ -413,10 +457,11 @@ int Main(int argc, char** argv) {
   }
   if (name == "peak") return PrintPeaks(requests.json);
   if (name == "replay") return Report(ReplayLog(requests.replay));
-  requests.run.words = requests.verify.words = requests.explain.words = requests.bench.words =
-      command->remaining();
+  requests.run.words = requests.verify.words = requests.explain.words = requests.graph.words =
+      requests.bench.words = command->remaining();
   if (name == "run") return Report(RunOperation(requests.run));
   if (name == "verify") return Report(VerifyProblems(requests.verify));
+  if (name == "graph") return Report(RunGraphs(requests.graph));
   if (name == "bench") return Report(BenchProblems(requests.bench));
   return Report(ExplainProblems(requests.explain));
 }

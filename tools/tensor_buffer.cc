@@ -37,6 +37,12 @@ TensorBuffer::TensorBuffer(const TensorDesc& desc) : desc_(desc), elements_(1) {
   if (elements_ == 0) origin_ = 0;
 }
 
+TensorBuffer TensorBuffer::Relabeled(const TensorDesc& desc) const {
+  TensorBuffer other(desc);
+  std::memcpy(other.bytes_.data(), bytes_.data(), std::min(bytes_.size(), other.bytes_.size()));
+  return other;
+}
+
 Dims TensorBuffer::IndexOf(int64_t flat) const {
   Dims index(desc_.extents.size());
   for (size_t a = index.size(); a-- > 0;) {
@@ -118,9 +124,32 @@ void FillIntegers(TensorBuffer& tensor, int64_t range, uint64_t seed) {
   });
 }
 
+void FillSparse(TensorBuffer& tensor, double share, uint64_t seed) {
+  const double bound = std::min(share, 1.0) * 0x1p63;
+  Fill(tensor, seed, [&](uint64_t random) {
+    if (static_cast<double>(random >> 1) >= bound) return 0.0;
+    return random % 2 == 0 ? 1.0 : -1.0;
+  });
+}
+
 void FillReals(TensorBuffer& tensor, uint64_t seed) {
   Fill(tensor, seed,
        [](uint64_t random) { return static_cast<double>(static_cast<int64_t>(random)) * 0x1p-63; });
+}
+
+void FillShape(TensorBuffer& tensor, const Dims& shape) {
+  const int64_t count = std::min(tensor.elements(), static_cast<int64_t>(shape.size()));
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t extent = shape[static_cast<size_t>(i)];
+    char* place = static_cast<char*>(tensor.data()) +
+                  tensor.OffsetOf(tensor.IndexOf(i)) * SizeOf(tensor.desc().type);
+    if (tensor.desc().type == DataType::kS32) {
+      const auto narrow = static_cast<int32_t>(extent);
+      std::memcpy(place, &narrow, sizeof narrow);
+    } else {
+      std::memcpy(place, &extent, sizeof extent);
+    }
+  }
 }
 
 int64_t ExactRange(double depth) {

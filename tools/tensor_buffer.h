@@ -46,6 +46,9 @@ class TensorBuffer {
   TensorView view() { return {data(), desc_.type, desc_.extents, desc_.strides}; }
   ConstTensorView view() const { return {data(), desc_.type, desc_.extents, desc_.strides}; }
 
+  // The same memory, seen with other extents and strides that reach the same elements.
+  TensorBuffer Relabeled(const TensorDesc& desc) const;
+
   int64_t elements() const { return elements_; }
   // The flat-th index in row-major order, and the element offset of an index from data().
   Dims IndexOf(int64_t flat) const;
@@ -76,8 +79,12 @@ class TensorBuffer {
 
 // Integers in [-range, range].
 void FillIntegers(TensorBuffer& tensor, int64_t range, uint64_t seed);
+// -1 and 1 in about this share of the elements, 0 elsewhere.
+void FillSparse(TensorBuffer& tensor, double share, uint64_t seed);
 // Reals, uniform in [-1, 1], rounded to the tensor's type.
 void FillReals(TensorBuffer& tensor, uint64_t seed);
+// The numbers of a shape tensor, as many as it has elements.
+void FillShape(TensorBuffer& tensor, const Dims& shape);
 
 // The largest range whose sums of `depth` products are exact in f32, whatever their order: all
 // partial sums stay below 2^24. At most 4, at least 1.

@@ -1,0 +1,150 @@
+#include "onednn/graph_harness.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <utility>
+
+namespace convgrad::onednn {
+namespace {
+
+constexpr std::string_view kBatch = "--batch=";
+constexpr std::string_view kCase = "--case=";
+constexpr std::string_view kBlanks = " \t\r\n\v\f";
+
+// Limits that only mistakes reach.
+constexpr size_t kDeepestFile = 16;
+constexpr size_t kLargestFile = size_t{16} << 20;
+constexpr int kMostFiles = 10'000;
+constexpr int64_t kMostCases = 100'000;
+constexpr int kFoldersAbove = 8;
+
+Status Invalid(std::string message) {
+  return Status(StatusCode::kInvalidArgument, std::move(message));
+}
+
+std::string Shown(std::string_view text) {
+  return std::string(text.substr(0, 200)) + (text.size() > 200 ? "..." : "");
+}
+
+bool IsFile(const std::filesystem::path& path) {
+  std::error_code error;
+  return std::filesystem::exists(path, error) && !std::filesystem::is_directory(path, error);
+}
+
+}  // namespace
+
+Status GraphHarness::Accept(std::string_view word) {
+  sources_.clear();
+  return AcceptWord(word);
+}
+
+Status GraphHarness::AcceptWord(std::string_view word) {
+  if (word.starts_with(kBatch)) return AcceptFile(word.substr(kBatch.size()));
+  if (word.starts_with(kCase)) return AcceptGraph(word.substr(kCase.size()));
+  if (word == "--batch" || word == "--case") {
+    return Located(
+        Invalid(std::string(word) + " must have a value, as in " + std::string(word) + "=FILE"));
+  }
+  return word.starts_with("-") ? Located(options_.Set(word)) : AcceptGraph(word);
+}
+
+Result<std::string> GraphHarness::Find(std::string_view option, std::string_view name) const {
+  const std::filesystem::path path{name};
+  if (path.is_absolute() && IsFile(path)) return path.string();
+  if (path.is_relative() && !name.empty()) {
+    for (auto source = sources_.rbegin(); source != sources_.rend(); ++source) {
+      const std::filesystem::path beside = std::filesystem::path(source->path).parent_path() / path;
+      if (IsFile(beside)) return beside.string();
+    }
+    if (IsFile(path)) return path.string();
+    for (auto source = sources_.rbegin(); source != sources_.rend(); ++source) {
+      std::error_code error;
+      std::filesystem::path folder = std::filesystem::absolute(source->path, error).parent_path();
+      for (int above = 0; above < kFoldersAbove && folder != folder.root_path(); ++above) {
+        folder = folder.parent_path();
+        if (IsFile(folder / path)) return (folder / path).string();
+      }
+    }
+  }
+  return Located(Invalid(Shown(option) + Shown(name) + " must name a file that can be read, and " +
+                         (sources_.empty() ? "there is none"
+                                           : "there is none beside this file, in the current "
+                                             "directory or in a folder above this file")));
+}
+
+Status GraphHarness::AcceptGraph(std::string_view name) {
+  Result<std::string> path = Find(kCase, name);
+  if (!path.ok()) return path.status();
+  if (options_.NumChoices() + static_cast<int64_t>(cases_.size()) > kMostCases) {
+    return Located(Invalid("the options' alternatives make more than " +
+                           std::to_string(kMostCases) + " cases"));
+  }
+  std::string origin;
+  if (!sources_.empty()) {
+    origin = sources_.back().path + ":" + std::to_string(sources_.back().line);
+  }
+  for (GraphChoice& choice : options_.Choices()) {
+    cases_.push_back({*path, std::move(choice), origin});
+  }
+  return {};
+}
+
+Status GraphHarness::AcceptFile(std::string_view name) {
+  const std::string option = std::string(kBatch) + Shown(name);
+  if (sources_.size() >= kDeepestFile || ++files_ > kMostFiles) {
+    return Located(Invalid(option + " must not nest files more than " +
+                           std::to_string(kDeepestFile) + " deep, as a file that includes itself " +
+                           "does, nor read more than " + std::to_string(kMostFiles) + " files"));
+  }
+  Result<std::string> path = Find(kBatch, name);
+  if (!path.ok()) return path.status();
+  std::ifstream stream(*path, std::ios::binary);
+  std::string text(kLargestFile + 1, '\0');
+  stream.read(text.data(), static_cast<std::streamsize>(text.size()));
+  if (!stream.eof()) {
+    return Located(Invalid(option + " must name a file that can be read, of at most " +
+                           std::to_string(kLargestFile) + " bytes"));
+  }
+  text.resize(static_cast<size_t>(stream.gcount()));
+  sources_.push_back({*path, 0});
+  const Status status = AcceptText(text);
+  sources_.pop_back();
+  return status;
+}
+
+Status GraphHarness::AcceptText(std::string_view text) {
+  std::string joined;
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = std::min(text.find('\n', at), text.size());
+    std::string_view line = text.substr(at, end - at);
+    at = end + 1;
+    ++sources_.back().line;
+    line = line.substr(0, line.find_last_not_of(kBlanks) + 1);
+    const bool goes_on = line.ends_with('\\');
+    if (goes_on) line.remove_suffix(1);
+    if (!joined.empty()) line.remove_prefix(std::min(line.find_first_not_of(kBlanks), line.size()));
+    joined += line;
+    if (goes_on && at < text.size()) continue;
+    if (Status status = AcceptLine(std::exchange(joined, {})); !status.ok()) return status;
+  }
+  return {};
+}
+
+Status GraphHarness::AcceptLine(std::string_view line) {
+  for (size_t at = 0;;) {
+    at = line.find_first_not_of(kBlanks, at);
+    if (at == std::string_view::npos || line[at] == '#') return {};
+    const size_t end = std::min(line.find_first_of(kBlanks, at), line.size());
+    if (Status status = AcceptWord(line.substr(at, end - at)); !status.ok()) return status;
+    at = end;
+  }
+}
+
+Status GraphHarness::Located(Status status) const {
+  if (status.ok() || sources_.empty()) return status;
+  return Status(status.code(), sources_.back().path + ":" + std::to_string(sources_.back().line) +
+                                   ": " + status.message());
+}
+
+}  // namespace convgrad::onednn
