@@ -26,11 +26,7 @@
 #define DNNL_THROW_ERROR(status, msg) throw error(status, msg)
 #else
 #include <cstdio>
-#define DNNL_THROW_ERROR(status, msg)           \
-  do {                                          \
-    static_cast<void>(std::fputs(msg, stderr)); \
-    std::abort();                               \
-  } while (0)
+#define DNNL_THROW_ERROR(status, msg) (static_cast<void>(std::fputs(msg, stderr)), std::abort())
 #endif
 
 namespace dnnl {
