@@ -39,8 +39,33 @@ struct memory {
     s64 = dnnl_s64,
   };
 
-  // Axes from the slowest to the fastest, dense.
-  enum class format_tag { undef, any, a, ab, abc, abcd, abcde, abcdef, acb, acdb, acdeb, ba };
+  // Axes from the slowest to the fastest, dense; and names of data and weights.
+  enum class format_tag {
+    undef,
+    any,
+    a,
+    ab,
+    abc,
+    abcd,
+    abcde,
+    abcdef,
+    acb,
+    acdb,
+    acdeb,
+    ba,
+    abdc,
+    x = a,
+    nc = ab,
+    ncw = abc,
+    nchw = abcd,
+    ncdhw = abcde,
+    nwc = acb,
+    nhwc = acdb,
+    ndhwc = acdeb,
+    oiw = abc,
+    oihw = abcd,
+    oidhw = abcde,
+  };
 
   static dnnl_data_type_t convert_to_c(data_type type) {
     return static_cast<dnnl_data_type_t>(type);
@@ -119,6 +144,8 @@ struct memory {
           return {0, 2, 3, 4, 1};
         case format_tag::ba:
           return {1, 0};
+        case format_tag::abdc:
+          return {0, 1, 3, 2};
         default:
           break;
       }
