@@ -3,12 +3,15 @@
 #include <gtest/gtest.h>
 
 #include <climits>
+#include <cmath>
 #include <cstdlib>
+#include <cstring>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "convgrad_dnnl.h"
+#include "oneapi/dnnl/dnnl.hpp"
 #include "oneapi/dnnl/dnnl_graph.hpp"
 
 namespace {
@@ -355,6 +358,82 @@ TEST(DnnlSettings, AreKept) {
   EXPECT_EQ(dnnl_set_verbose(2), dnnl_success);
   EXPECT_EQ(dnnl_set_verbose(0), dnnl_success);
   EXPECT_EQ(dnnl_set_verbose(3), dnnl_invalid_arguments);
+}
+
+// The part of the primitive API that there is.
+TEST(DnnlSettings, OfThePrimitiveApi) {
+  EXPECT_EQ(dnnl::get_primitive_cache_capacity(), 1024);
+  dnnl::set_primitive_cache_capacity(0);
+  EXPECT_EQ(dnnl::get_primitive_cache_capacity(), 0);
+  EXPECT_EQ(StatusOf([] { dnnl::set_primitive_cache_capacity(-1); }), dnnl_invalid_arguments);
+  EXPECT_EQ(dnnl_get_primitive_cache_capacity(nullptr), dnnl_invalid_arguments);
+  EXPECT_EQ(dnnl::set_default_fpmath_mode(dnnl::fpmath_mode::f16), dnnl::status::success);
+  EXPECT_EQ(dnnl::get_default_fpmath_mode(), dnnl::fpmath_mode::f16);
+  EXPECT_EQ(dnnl::set_default_fpmath_mode(dnnl::fpmath_mode::strict), dnnl::status::success);
+  EXPECT_EQ(dnnl::set_verbose(-1), dnnl::status::invalid_arguments);
+  EXPECT_EQ(dnnl::version()->major, 3);
+}
+
+TEST(DnnlMemory, DescribesAndConverts) {
+  using memory = dnnl::memory;
+  using Tag = memory::format_tag;
+  const memory::desc nchw({2, 3, 4, 5}, memory::data_type::f32, Tag::nchw);
+  EXPECT_EQ(nchw.get_strides(), (Dims{60, 20, 5, 1}));
+  const memory::desc nhwc({2, 3, 4, 5}, memory::data_type::f16, Tag::nhwc);
+  EXPECT_EQ(nhwc.get_strides(), (Dims{60, 1, 15, 3}));
+  EXPECT_EQ(nhwc.get_size(), 240u);
+  EXPECT_TRUE(nchw != nhwc && nhwc.get_ndims() == 4 && memory::desc().is_zero());
+  EXPECT_EQ(StatusOf([] {
+              memory::desc({2, 3}, memory::data_type::f32, Tag::abc);
+            }),
+            dnnl_invalid_arguments);
+  EXPECT_EQ(StatusOf([] {
+              memory::desc({2, 3}, memory::data_type::f32, Dims{1});
+            }),
+            dnnl_invalid_arguments);
+
+  const engine e(engine::kind::cpu, 0);
+  const stream s(e);
+  float numbers[] = {1.0f, -2.5f, 65504.0f, 1e6f, 1.00048828125f, 6e-8f, 0.0f, 300.7f};
+  const auto converted = [&](memory::data_type type) {
+    const memory from({{8}, memory::data_type::f32, Tag::a}, e, numbers);
+    const memory to({{8}, type, Tag::a}, e);
+    dnnl::reorder(from, to).execute(s, from, to);
+    return to;
+  };
+  const memory f16 = converted(memory::data_type::f16);
+  const uint16_t f16_bits[] = {0x3c00, 0xc100, 0x7bff, 0x7c00, 0x3c00, 0x0001, 0x0000, 0x5cb3};
+  EXPECT_EQ(std::memcmp(f16.get_data_handle(), f16_bits, sizeof f16_bits), 0);
+  const memory bf16 = converted(memory::data_type::bf16);
+  const uint16_t bf16_bits[] = {0x3f80, 0xc020, 0x4780, 0x4974, 0x3f80, 0x3381, 0x0000, 0x4396};
+  EXPECT_EQ(std::memcmp(bf16.get_data_handle(), bf16_bits, sizeof bf16_bits), 0);
+  const memory s8 = converted(memory::data_type::s8);
+  const int8_t s8_values[] = {1, -2, 127, 127, 1, 0, 0, 127};
+  EXPECT_EQ(std::memcmp(s8.get_data_handle(), s8_values, sizeof s8_values), 0);
+
+  float back[8] = {};
+  const memory f32({{8}, memory::data_type::f32, Tag::a}, e, back);
+  dnnl::reorder(f16, f32).execute(s, f16, f32);
+  EXPECT_EQ(back[1], -2.5f);
+  EXPECT_EQ(back[5], 0x1p-24f);
+  EXPECT_TRUE(std::isinf(back[3]));
+
+  float rows[] = {1, 2, 3, 4, 5, 6}, columns[6] = {};
+  const memory row_major({{2, 3}, memory::data_type::f32, Tag::ab}, e, rows);
+  const memory column_major({{2, 3}, memory::data_type::f32, Tag::ba}, e, columns);
+  dnnl::reorder(row_major, column_major).execute(s, row_major, column_major);
+  EXPECT_EQ(columns[1], 4);
+  EXPECT_EQ(columns[2], 2);
+  const memory other({{3, 2}, memory::data_type::f32, Tag::ab}, e);
+  EXPECT_EQ(StatusOf([&] { dnnl::reorder(row_major, other); }), dnnl_invalid_arguments);
+  const memory wide({{2, 3}, memory::data_type::f64, Tag::ab}, e);
+  EXPECT_EQ(StatusOf([&] { dnnl::reorder(row_major, wide); }), dnnl_unimplemented);
+  memory copy = other;
+  copy.set_data_handle(rows);
+  EXPECT_EQ(other.map_data<float>(), rows);
+  copy.unmap_data(rows);
+  EXPECT_EQ(copy.get_engine().get(), e.get());
+  EXPECT_EQ(StatusOf([] { memory().set_data_handle(nullptr); }), dnnl_invalid_arguments);
 }
 
 }  // namespace

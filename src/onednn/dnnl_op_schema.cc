@@ -6,7 +6,6 @@
 #include <span>
 
 #include "onednn/dnnl_objects.h"
-#include "onednn/graph_operation.h"
 
 namespace convgrad::onednn {
 namespace {
@@ -19,8 +18,8 @@ struct AttributeRow {
   std::string_view name;
   ValueKind kind;
   bool required = false;
-  std::span<const std::string_view> values{};  // strings: the legal ones, in lower case
-  bool any_case = false;
+  std::span<const std::string_view> values{};  // strings: the legal ones
+  bool any_case = false;                       // then the values are in lower case
 };
 
 enum class ThirdInput { kNone, kBias, kShape };

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "convgrad/version.h"
+#include "oneapi/dnnl/dnnl.h"
 #include "onednn/dnnl_objects.h"
 
 namespace convgrad::onednn {
@@ -37,9 +38,9 @@ dnnl_fpmath_mode_t FirstMode() {
   return dnnl_fpmath_mode_strict;
 }
 
-int FirstCacheCapacity() {
+int FirstCapacity(const char* variable) {
   constexpr int kDefault = 1024;
-  const char* text = Environment("GRAPH_COMPILED_PARTITION_CACHE_CAPACITY");
+  const char* text = Environment(variable);
   if (text == nullptr) return kDefault;
   char* end = nullptr;
   const long value = std::strtol(text, &end, 10);
@@ -53,8 +54,12 @@ std::atomic<dnnl_fpmath_mode_t>& DefaultMode() {
   static std::atomic<dnnl_fpmath_mode_t> mode{FirstMode()};
   return mode;
 }
-std::atomic<int>& CacheCapacity() {
-  static std::atomic<int> capacity{FirstCacheCapacity()};
+std::atomic<int>& PartitionCacheCapacity() {
+  static std::atomic<int> capacity{FirstCapacity("GRAPH_COMPILED_PARTITION_CACHE_CAPACITY")};
+  return capacity;
+}
+std::atomic<int>& PrimitiveCacheCapacity() {
+  static std::atomic<int> capacity{FirstCapacity("PRIMITIVE_CACHE_CAPACITY")};
   return capacity;
 }
 
@@ -110,7 +115,7 @@ const dnnl_version_t* dnnl_version(void) {
 
 dnnl_status_t dnnl_graph_get_compiled_partition_cache_capacity(int* capacity) try {
   if (capacity == nullptr) return RefuseNull(__func__);
-  *capacity = CacheCapacity();
+  *capacity = PartitionCacheCapacity();
   return dnnl_success;
 } catch (...) {
   return RefuseException();
@@ -118,7 +123,23 @@ dnnl_status_t dnnl_graph_get_compiled_partition_cache_capacity(int* capacity) tr
 
 dnnl_status_t dnnl_graph_set_compiled_partition_cache_capacity(int capacity) try {
   if (capacity < 0) return RefuseValue("capacity", capacity);
-  CacheCapacity() = capacity;
+  PartitionCacheCapacity() = capacity;
+  return dnnl_success;
+} catch (...) {
+  return RefuseException();
+}
+
+dnnl_status_t dnnl_get_primitive_cache_capacity(int* capacity) try {
+  if (capacity == nullptr) return RefuseNull(__func__);
+  *capacity = PrimitiveCacheCapacity();
+  return dnnl_success;
+} catch (...) {
+  return RefuseException();
+}
+
+dnnl_status_t dnnl_set_primitive_cache_capacity(int capacity) try {
+  if (capacity < 0) return RefuseValue("capacity", capacity);
+  PrimitiveCacheCapacity() = capacity;
   return dnnl_success;
 } catch (...) {
   return RefuseException();

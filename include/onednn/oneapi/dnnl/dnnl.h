@@ -8,4 +8,16 @@
 #include "oneapi/dnnl/dnnl_types.h"
 #include "oneapi/dnnl/dnnl_version.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Of a cache that convgrad does not have: kept as a number. */
+DNNL_API dnnl_status_t dnnl_get_primitive_cache_capacity(int* capacity);
+DNNL_API dnnl_status_t dnnl_set_primitive_cache_capacity(int capacity);
+
+#ifdef __cplusplus
+} /* extern "C" */
+#endif
+
 #endif /* CONVGRAD_ONEAPI_DNNL_DNNL_H_ */

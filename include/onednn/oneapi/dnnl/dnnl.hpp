@@ -1,5 +1,6 @@
-// Of oneDNN's primitive API, what utilities of graph clients use: memory on the host, described by
-// extents and strides, and a reorder between two of them. C++11 and later; no other primitives.
+// Of oneDNN's primitive API, what utilities of graph clients use: settings, memory on the host,
+// described by extents and strides, and a reorder between two of them. C++11 and later; no other
+// primitives.
 #ifndef CONVGRAD_ONEAPI_DNNL_DNNL_HPP_
 #define CONVGRAD_ONEAPI_DNNL_DNNL_HPP_
 
@@ -13,6 +14,41 @@
 #include "oneapi/dnnl/dnnl_common.hpp"
 
 namespace dnnl {
+
+enum class status {
+  success = dnnl_success,
+  out_of_memory = dnnl_out_of_memory,
+  invalid_arguments = dnnl_invalid_arguments,
+  unimplemented = dnnl_unimplemented,
+  last_impl_reached = dnnl_last_impl_reached,
+  runtime_error = dnnl_runtime_error,
+  not_required = dnnl_not_required,
+};
+
+using version_t = dnnl_version_t;
+inline const version_t* version() { return dnnl_version(); }
+
+inline status set_verbose(int level) { return static_cast<status>(dnnl_set_verbose(level)); }
+
+inline status set_default_fpmath_mode(fpmath_mode mode) {
+  return static_cast<status>(dnnl_set_default_fpmath_mode(convert_to_c(mode)));
+}
+inline fpmath_mode get_default_fpmath_mode() {
+  dnnl_fpmath_mode_t mode = dnnl_fpmath_mode_strict;
+  error::wrap_c_api(dnnl_get_default_fpmath_mode(&mode), "could not get the default fpmath mode");
+  return static_cast<fpmath_mode>(mode);
+}
+
+inline int get_primitive_cache_capacity() {
+  int capacity = 0;
+  error::wrap_c_api(dnnl_get_primitive_cache_capacity(&capacity),
+                    "could not get the capacity of the cache of primitives");
+  return capacity;
+}
+inline void set_primitive_cache_capacity(int capacity) {
+  error::wrap_c_api(dnnl_set_primitive_cache_capacity(capacity),
+                    "could not set the capacity of the cache of primitives");
+}
 
 // Elements on the host. Copies refer to the same ones.
 struct memory {
@@ -303,6 +339,7 @@ struct reorder {
     const uint16_t infinity = static_cast<uint16_t>(((1 << exponent) - 1) << fraction);
     const uint16_t sign = std::signbit(value) ? 0x8000 : 0;
     if (std::isnan(value)) return static_cast<uint16_t>(sign | infinity | (1 << (fraction - 1)));
+    if (value == 0) return sign;
     int power = 0;
     std::frexp(value, &power);  // |value| is in [2^(power - 1), 2^power)
     const int least = (std::max)(power - 1, 1 - bias);
