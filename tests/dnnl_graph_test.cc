@@ -229,6 +229,13 @@ TEST(DnnlGraph, PartitionsInTopologicalOrder) {
   EXPECT_TRUE(partitions[4].get_output_ports().empty());
   EXPECT_EQ(StatusOf([&] { partitions[2].compile({F32(2)}, {F32(3)}, Cpu()); }),
             dnnl_invalid_arguments);
+  graph independent(
+      Engine::kind::cpu);  // those that do not depend on each other: as they were added
+  for (size_t id : {7, 3, 9}) independent.add_op(Layer(id, 10 * id, 10 * id + 1));
+  independent.finalize();
+  std::vector<size_t> ids;
+  for (const partition& p : independent.get_partitions()) ids.push_back(p.get_ops().at(0));
+  EXPECT_EQ(ids, (std::vector<size_t>{7, 3, 9}));
   graph gpu(Engine::kind::gpu);
   gpu.add_op(Layer(0, 0, 1));
   gpu.finalize();
@@ -309,6 +316,15 @@ TEST(DnnlCompile, Refusals) {
   EXPECT_EQ(compile(in, {logical_tensor(kOutputId, ElementType::bf16, Layout::any)}),
             dnnl_invalid_data_type);
   EXPECT_EQ(StatusOf([&] { p.compile(in, {out}, Engine()); }), dnnl_invalid_arguments);
+  // Plans can widen gradients of 16-bit data, the graph API does not.
+  const Problem narrow =
+      MakeProblem({.kind = op::kind::ConvolutionBackwardWeights, .type = ElementType::bf16});
+  EXPECT_EQ(StatusOf([&] {
+              OnlyPartition(MakeOp(narrow))
+                  .compile(InputTensors(narrow), {logical_tensor(kOutputId, f32, Layout::any)},
+                           Cpu());
+            }),
+            dnnl_invalid_data_type);
   // Extra tensors are ignored, also ones in front.
   std::vector<logical_tensor> more = in;
   more.insert(more.begin(), F32(4711));
