@@ -1,0 +1,7 @@
+/* The name without its folder, for clients that include it so. */
+#ifndef CONVGRAD_DNNL_H_FORWARD_
+#define CONVGRAD_DNNL_H_FORWARD_
+
+#include "oneapi/dnnl/dnnl.h"
+
+#endif /* CONVGRAD_DNNL_H_FORWARD_ */

@@ -1,0 +1,64 @@
+// How calls fail: a status for the caller and a sentence for whoever asks.
+#include <new>
+
+#include "convgrad_dnnl.h"
+#include "onednn/dnnl_objects.h"
+
+namespace convgrad::onednn {
+namespace {
+
+thread_local std::string last_error;
+
+dnnl_status_t StatusOf(StatusCode code) {
+  switch (code) {
+    case StatusCode::kOk:
+      return dnnl_success;
+    case StatusCode::kInvalidArgument:
+      return dnnl_invalid_arguments;
+    case StatusCode::kInvalidShape:
+      return dnnl_invalid_shape;
+    case StatusCode::kInvalidType:
+      return dnnl_invalid_data_type;
+    case StatusCode::kOutOfMemory:
+      return dnnl_out_of_memory;
+  }
+  return dnnl_runtime_error;
+}
+
+}  // namespace
+
+dnnl_status_t Refuse(dnnl_status_t status, std::string why) noexcept {
+  last_error = std::move(why);
+  return status;
+}
+
+dnnl_status_t Refuse(const Status& status) noexcept {
+  try {
+    last_error = status.message();
+  } catch (...) {
+    last_error.clear();
+  }
+  return StatusOf(status.code());
+}
+
+dnnl_status_t RefuseNull(const char* function) noexcept {
+  try {
+    return Refuse(dnnl_invalid_arguments, std::string(function) + " was given a null pointer");
+  } catch (...) {
+    return Refuse(dnnl_invalid_arguments, {});
+  }
+}
+
+dnnl_status_t RefuseException() noexcept {
+  try {
+    throw;
+  } catch (const std::bad_alloc&) {
+    return Refuse(dnnl_out_of_memory, "out of memory");  // fits without an allocation
+  } catch (...) {
+    return Refuse(dnnl_runtime_error, {});
+  }
+}
+
+}  // namespace convgrad::onednn
+
+const char* convgrad_dnnl_last_error(void) { return convgrad::onednn::last_error.c_str(); }

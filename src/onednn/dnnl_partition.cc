@@ -1,0 +1,236 @@
+// Partitions: one operation each, and its compilation to a plan.
+#include <algorithm>
+#include <atomic>
+#include <optional>
+
+#include "onednn/dnnl_logical_tensor.h"
+#include "onednn/dnnl_objects.h"
+#include "onednn/graph_operation.h"
+
+namespace convgrad::onednn {
+namespace {
+
+using Structs = std::vector<dnnl_graph_logical_tensor_t>;
+
+std::string Tensor(size_t id) { return "tensor " + std::to_string(id); }
+
+// The caller's description of each of the operation's tensors, and its place in the caller's list.
+dnnl_status_t MatchById(const std::vector<LogicalTensor>& wanted, const Structs& given,
+                        std::vector<size_t>* places, std::vector<LogicalTensor>* matched) {
+  for (const LogicalTensor& tensor : wanted) {
+    const auto found = std::ranges::find(given, tensor.id, &dnnl_graph_logical_tensor_t::id);
+    if (found == given.end()) {
+      return Refuse(dnnl_invalid_arguments, Tensor(tensor.id) + " of the op is not given");
+    }
+    std::optional<LogicalTensor> model = ModelOf(*found);
+    if (!model || model->type == ElementType::kUndef || model->layout == LayoutType::kUndef) {
+      return Refuse(dnnl_invalid_arguments,
+                    Tensor(tensor.id) + " has no type or no layout, or more than 12 axes");
+    }
+    places->push_back(static_cast<size_t>(found - given.begin()));
+    matched->push_back(*std::move(model));
+  }
+  return dnnl_success;
+}
+
+dnnl_status_t CheckInputsKnown(const std::vector<LogicalTensor>& inputs) {
+  const auto is_negative = [](int64_t extent) { return extent < 0; };
+  const auto is_unknown = [](int64_t stride) { return stride == kUnknownExtent; };
+  for (const LogicalTensor& tensor : inputs) {
+    if (!tensor.extents || std::ranges::any_of(*tensor.extents, is_negative)) {
+      return Refuse(dnnl_invalid_arguments,
+                    Tensor(tensor.id) + " has unknown extents, an input's must be known");
+    }
+    if (std::ranges::any_of(tensor.strides, is_unknown)) {
+      return Refuse(dnnl_invalid_arguments,
+                    Tensor(tensor.id) + " has unknown strides, an input's must be known");
+    }
+  }
+  return dnnl_success;
+}
+
+// Plans may give f32 gradients of 16-bit data; the graph API has one type for all.
+dnnl_status_t CheckOutputTypes(const std::vector<LogicalTensor>& inputs,
+                               const std::vector<LogicalTensor>& outputs) {
+  if (outputs[0].type == inputs[0].type) return dnnl_success;
+  return Refuse(dnnl_invalid_data_type,
+                Tensor(outputs[0].id) + " has type " + std::string(NameOf(outputs[0].type)) +
+                    ", expected " + std::string(NameOf(inputs[0].type)) + " as the inputs have");
+}
+
+dnnl_status_t Compile(const GraphOp& op, Structs given_inputs, Structs given_outputs,
+                      dnnl_engine_t engine, std::shared_ptr<const Compiled>* result) {
+  std::vector<size_t> input_places, output_places;
+  std::vector<LogicalTensor> inputs, outputs;
+  if (auto s = MatchById(op.inputs, given_inputs, &input_places, &inputs); s != dnnl_success) {
+    return s;
+  }
+  if (auto s = MatchById(op.outputs, given_outputs, &output_places, &outputs); s != dnnl_success) {
+    return s;
+  }
+  if (auto s = CheckInputsKnown(inputs); s != dnnl_success) return s;
+  if (auto s = CheckOutputTypes(inputs, outputs); s != dnnl_success) return s;
+  const Result<Operation> operation = OperationOf(op);
+  if (!operation.ok()) return Refuse(operation.status());
+  const Result<std::vector<TensorDesc>> input_descs = DescsOf(inputs);
+  if (!input_descs.ok()) return Refuse(input_descs.status());
+  const Result<std::vector<TensorDesc>> output_descs = DescsOf(outputs);
+  if (!output_descs.ok()) return Refuse(output_descs.status());
+  Result<Plan> plan = Plan::Make(*operation, *input_descs, *output_descs);
+  if (!plan.ok()) return Refuse(plan.status());
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    given_inputs[input_places[i]] = StructOf(Completed(inputs[i], (*input_descs)[i]));
+  }
+  given_outputs[output_places[0]] = StructOf(Completed(outputs[0], plan->output(0)));
+  *result = std::make_shared<const Compiled>(
+      Compiled{EngineUse(engine), *std::move(plan), std::move(input_places),
+               std::move(output_places), std::move(given_inputs), std::move(given_outputs)});
+  return dnnl_success;
+}
+
+// Nothing where the list or one of its entries is null.
+std::optional<Structs> Copied(const dnnl_graph_logical_tensor_t** tensors, size_t count) {
+  if (tensors == nullptr && count > 0) return std::nullopt;
+  Structs copies;
+  for (size_t i = 0; i < count; ++i) {
+    if (tensors[i] == nullptr) return std::nullopt;
+    copies.push_back(*tensors[i]);
+  }
+  return copies;
+}
+
+dnnl_status_t ReadPorts(const std::vector<LogicalTensor>& tensors, size_t num,
+                        dnnl_graph_logical_tensor_t* ports) {
+  if (num != tensors.size()) {
+    return Refuse(dnnl_invalid_arguments, "num is " + std::to_string(num) + ", the partition has " +
+                                              std::to_string(tensors.size()) + " such ports");
+  }
+  std::ranges::transform(tensors, ports, StructOf);
+  return dnnl_success;
+}
+
+}  // namespace
+
+size_t NextPartitionId() {
+  static std::atomic<size_t> next{0};
+  return next.fetch_add(1);
+}
+
+}  // namespace convgrad::onednn
+
+using convgrad::onednn::AnyNull;
+using convgrad::onednn::Refuse;
+using convgrad::onednn::RefuseException;
+using convgrad::onednn::RefuseNull;
+
+dnnl_status_t dnnl_graph_partition_create_with_op(dnnl_graph_partition_t* partition,
+                                                  const_dnnl_graph_op_t op,
+                                                  dnnl_engine_kind_t ekind) try {
+  if (AnyNull(partition, op)) return RefuseNull(__func__);
+  if (auto s = convgrad::onednn::VerifyOp(op->added); s != dnnl_success) return s;
+  const auto added = std::make_shared<const convgrad::onednn::AddedOp>(op->added);
+  std::vector<size_t> order;
+  if (auto s = convgrad::onednn::OrderOps({added}, &order); s != dnnl_success) return s;
+  *partition = new dnnl_graph_partition{added, ekind, convgrad::onednn::NextPartitionId()};
+  return dnnl_success;
+} catch (...) {
+  return RefuseException();
+}
+
+dnnl_status_t dnnl_graph_partition_destroy(dnnl_graph_partition_t partition) {
+  delete partition;
+  return dnnl_success;
+}
+
+dnnl_status_t dnnl_graph_partition_get_op_num(const_dnnl_graph_partition_t partition, size_t* num) {
+  if (AnyNull(partition, num)) return RefuseNull(__func__);
+  *num = 1;
+  return dnnl_success;
+}
+
+dnnl_status_t dnnl_graph_partition_get_ops(dnnl_graph_partition_t partition, size_t num,
+                                           size_t* ids) try {
+  if (AnyNull(partition, ids)) return RefuseNull(__func__);
+  if (num != 1) {
+    return Refuse(dnnl_invalid_arguments,
+                  "num is " + std::to_string(num) + ", the partition has 1 op");
+  }
+  *ids = partition->added->op.id;
+  return dnnl_success;
+} catch (...) {
+  return RefuseException();
+}
+
+dnnl_status_t dnnl_graph_partition_get_id(const_dnnl_graph_partition_t partition, size_t* id) {
+  if (AnyNull(partition, id)) return RefuseNull(__func__);
+  *id = partition->id;
+  return dnnl_success;
+}
+
+dnnl_status_t dnnl_graph_partition_compile(
+    dnnl_graph_partition_t partition, dnnl_graph_compiled_partition_t compiled_partition,
+    size_t in_num, const dnnl_graph_logical_tensor_t** inputs, size_t out_num,
+    const dnnl_graph_logical_tensor_t** outputs, dnnl_engine_t engine) try {
+  if (AnyNull(partition, compiled_partition, engine)) return RefuseNull(__func__);
+  if (!IsSupported(*partition->added, partition->engine_kind)) {
+    return Refuse(dnnl_invalid_arguments,
+                  "the partition is not supported: " + partition->added->op.kind);
+  }
+  if (engine->kind != partition->engine_kind) {
+    return Refuse(dnnl_invalid_arguments, "the engine is of another kind than the partition");
+  }
+  auto given_inputs = convgrad::onednn::Copied(inputs, in_num);
+  auto given_outputs = convgrad::onednn::Copied(outputs, out_num);
+  if (!given_inputs || !given_outputs) return RefuseNull(__func__);
+  return convgrad::onednn::Compile(partition->added->op, *std::move(given_inputs),
+                                   *std::move(given_outputs), engine,
+                                   &compiled_partition->compiled);
+} catch (...) {
+  return RefuseException();
+}
+
+dnnl_status_t dnnl_graph_partition_get_input_ports_num(const_dnnl_graph_partition_t partition,
+                                                       size_t* num) {
+  if (AnyNull(partition, num)) return RefuseNull(__func__);
+  *num = partition->added->op.inputs.size();
+  return dnnl_success;
+}
+
+dnnl_status_t dnnl_graph_partition_get_input_ports(const_dnnl_graph_partition_t partition,
+                                                   size_t num,
+                                                   dnnl_graph_logical_tensor_t* inputs) try {
+  if (AnyNull(partition, inputs)) return RefuseNull(__func__);
+  return convgrad::onednn::ReadPorts(partition->added->op.inputs, num, inputs);
+} catch (...) {
+  return RefuseException();
+}
+
+dnnl_status_t dnnl_graph_partition_get_output_ports_num(const_dnnl_graph_partition_t partition,
+                                                        size_t* num) {
+  if (AnyNull(partition, num)) return RefuseNull(__func__);
+  *num = partition->added->op.outputs.size();
+  return dnnl_success;
+}
+
+dnnl_status_t dnnl_graph_partition_get_output_ports(const_dnnl_graph_partition_t partition,
+                                                    size_t num,
+                                                    dnnl_graph_logical_tensor_t* outputs) try {
+  if (AnyNull(partition, outputs)) return RefuseNull(__func__);
+  return convgrad::onednn::ReadPorts(partition->added->op.outputs, num, outputs);
+} catch (...) {
+  return RefuseException();
+}
+
+dnnl_status_t dnnl_graph_partition_is_supported(const_dnnl_graph_partition_t partition,
+                                                uint8_t* is_supported) {
+  if (AnyNull(partition, is_supported)) return RefuseNull(__func__);
+  *is_supported = IsSupported(*partition->added, partition->engine_kind) ? 1 : 0;
+  return dnnl_success;
+}
+
+dnnl_status_t dnnl_graph_partition_get_engine_kind(const_dnnl_graph_partition_t partition,
+                                                   dnnl_engine_kind_t* kind) {
+  if (AnyNull(partition, kind)) return RefuseNull(__func__);
+  *kind = partition->engine_kind;
+  return dnnl_success;
+}
