@@ -110,9 +110,13 @@ def _convolution_backward(*arguments):
 
 
 def _destroy(library: torch.library.Library) -> None:
-    destroy = getattr(library, "_destroy", None)  # before PyTorch 2.1, letting it go is enough
+    destroy = getattr(library, "_destroy", None)
     if destroy is not None:
         destroy()
+    else:  # before PyTorch 2.1: what it does when nothing refers to it, but an exception may
+        torch.library._impls.difference_update(library._op_impls)
+        library._op_impls.clear()
+        library.m = None
 
 
 def _register(forward: bool) -> torch.library.Library:
