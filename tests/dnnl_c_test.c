@@ -249,8 +249,51 @@ static void TestExecution(dnnl_graph_partition_t partition) {
   for (num = 0; num < 3; ++num) EXPECT_STATUS(dnnl_graph_tensor_destroy(made[num]), dnnl_success);
 }
 
+static void TestSettings(void) {
+  int number = -1;
+  size_t size = 7;
+  EXPECT(dnnl_engine_get_count(dnnl_cpu) == 1);
+  EXPECT(dnnl_engine_get_count(dnnl_gpu) == 0);
+  EXPECT(dnnl_engine_get_count((dnnl_engine_kind_t)42) == 0);
+  EXPECT_STATUS(dnnl_graph_set_compiled_partition_cache_capacity(-1), dnnl_invalid_arguments);
+  EXPECT_STATUS(dnnl_graph_set_compiled_partition_cache_capacity(3), dnnl_success);
+  EXPECT_STATUS(dnnl_graph_get_compiled_partition_cache_capacity(&number), dnnl_success);
+  EXPECT(number == 3);
+  EXPECT_STATUS(dnnl_graph_set_constant_tensor_cache(-1), dnnl_invalid_arguments);
+  EXPECT_STATUS(dnnl_graph_set_constant_tensor_cache(1), dnnl_success);
+  EXPECT_STATUS(dnnl_graph_get_constant_tensor_cache(&number), dnnl_success);
+  EXPECT(number == 1);
+  EXPECT_STATUS(dnnl_graph_set_constant_tensor_cache_capacity((dnnl_engine_kind_t)42, 1),
+                dnnl_invalid_arguments);
+  EXPECT_STATUS(dnnl_graph_set_constant_tensor_cache_capacity(dnnl_cpu, 5), dnnl_success);
+  EXPECT_STATUS(dnnl_graph_get_constant_tensor_cache_capacity(dnnl_cpu, &size), dnnl_success);
+  EXPECT(size == 5);
+  EXPECT_STATUS(dnnl_graph_set_dump_mode(dnnl_graph_dump_mode_graph), dnnl_success);
+  EXPECT_STATUS(dnnl_graph_set_dump_mode((dnnl_graph_dump_mode_t)8), dnnl_invalid_arguments);
+}
+
+static void TestScalar(void) {
+  float value = 2;
+  dnnl_graph_tensor_t tensor = NULL;
+  dnnl_graph_logical_tensor_t lt;
+  EXPECT_STATUS(dnnl_graph_logical_tensor_init(&lt, 0, dnnl_f32, 0, dnnl_graph_layout_type_strided,
+                                               dnnl_graph_tensor_property_host_scalar),
+                dnnl_success);
+  EXPECT_STATUS(dnnl_graph_tensor_create_scalar(NULL, &lt, &value), dnnl_invalid_arguments);
+  EXPECT_STATUS(dnnl_graph_tensor_create_scalar(&tensor, NULL, &value), dnnl_invalid_arguments);
+  EXPECT_STATUS(dnnl_graph_tensor_create_scalar(&tensor, &lt, NULL), dnnl_invalid_arguments);
+  EXPECT_STATUS(dnnl_graph_tensor_create_scalar(&tensor, &lt, DNNL_MEMORY_ALLOCATE),
+                dnnl_invalid_arguments);
+  EXPECT_STATUS(dnnl_graph_tensor_create_scalar(&tensor, &lt, &value), dnnl_success);
+  EXPECT_STATUS(dnnl_graph_tensor_destroy(tensor), dnnl_success);
+  lt.data_type = dnnl_f16; /* no init function gives this */
+  EXPECT_STATUS(dnnl_graph_tensor_create_scalar(&tensor, &lt, &value), dnnl_invalid_arguments);
+}
+
 int main(void) {
   dnnl_graph_partition_t partition = Partition();
+  TestSettings();
+  TestScalar();
   TestPartition(partition);
   TestExecution(partition);
   printf("%d failures\n", failures);

@@ -179,14 +179,22 @@ TEST(DnnlExecute, TensorsThatTheLibraryAllocates) {
   EXPECT_EQ(std::memcmp(output.get_data_handle(), expected.data(), expected.size()), 0);
 }
 
-// Large enough to need a scratchpad.
+// The first whose plan has a workspace.
 Problem LargeProblem() {
-  return MakeProblem({.kind = op::kind::ConvolutionBackwardWeights,
-                      .groups = 1,
-                      .icg = 24,
-                      .ocg = 40,
-                      .src = 20,
-                      .stride = 1});
+  for (int64_t channels = 8; channels <= 512; channels *= 2) {
+    Problem problem = MakeProblem({.kind = op::kind::ConvolutionBackwardWeights,
+                                   .groups = 1,
+                                   .icg = channels,
+                                   .ocg = channels,
+                                   .src = 20,
+                                   .stride = 1});
+    const Result<Plan> plan = Plan::Make({OwnKind(problem.kind), problem.attributes},
+                                         Descs(problem.type, problem.inputs));
+    EXPECT_TRUE(plan.ok()) << plan.status().message();
+    if (plan.ok() && plan->workspace_bytes() > 0) return problem;
+  }
+  ADD_FAILURE() << "no plan has a workspace";
+  return MakeProblem({});
 }
 
 TEST(DnnlExecute, ScratchpadOfTheCaller) {
@@ -215,6 +223,14 @@ TEST(DnnlExecute, ScratchpadOfTheCaller) {
   EXPECT_THROW(compiled.execute(stream, inputs, outputs, tensor(small, Cpu(), pad.data())),
                dnnl::error);
   EXPECT_THROW(compiled.execute(stream, inputs, outputs, tensor(lt, Cpu(), nullptr)), dnnl::error);
+  // Nobody knows that a scratchpad of unknown size is large enough.
+  const logical_tensor unknown_scratchpads[] = {
+      logical_tensor(7, ElementType::u8, lt.get_dims(), Layout::any),
+      logical_tensor(7, ElementType::u8, Layout::strided)};
+  for (const logical_tensor& unknown : unknown_scratchpads) {
+    EXPECT_THROW(compiled.execute(stream, inputs, outputs, tensor(unknown, Cpu(), pad.data())),
+                 dnnl::error);
+  }
 }
 
 // What is allocated, by whom it was asked for.

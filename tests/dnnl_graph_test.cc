@@ -173,7 +173,15 @@ TEST(DnnlGraph, StatesOfAGraph) {
     ASSERT_EQ(again.size(), 1u);
     EXPECT_EQ(once[0].get_ops(), std::vector<size_t>{5});
   }
+  const auto no = dnnl_invalid_arguments;
+  const auto bad_mode = static_cast<dnnl::fpmath_mode>(99);
+  const auto bad_kind = static_cast<Engine::kind>(42);
+  EXPECT_EQ(StatusOf([&] { graph(Engine::kind::cpu, bad_mode); }), no);
+  EXPECT_EQ(StatusOf([&] { graph{bad_kind}; }), no);
+  EXPECT_EQ(StatusOf([&] { partition(Layer(5, 0, 1), bad_kind); }), no);
+  EXPECT_EQ(StatusOf([&] { g.get_partitions(static_cast<partition::policy>(7)); }), no);
   graph empty(Engine::kind::cpu);
+  EXPECT_EQ(StatusOf([&] { empty.set_fpmath_mode(bad_mode); }), no);
   empty.finalize();
   EXPECT_TRUE(empty.get_partitions().empty());
 }
@@ -336,8 +344,14 @@ TEST(DnnlCompile, BadWindowsAreRefusedNotComputed) {
     Problem problem = MakeProblem({});
     problem.attributes.Set(name, Dims{0, 1});
     EXPECT_EQ(StatusOf([&] { Compile(problem, Cpu()); }), dnnl_invalid_arguments) << name;
-    problem.attributes.Set(name, Dims{1});
-    EXPECT_EQ(StatusOf([&] { Compile(problem, Cpu()); }), dnnl_invalid_arguments) << name;
+  }
+  for (const char* name : {"strides", "dilations", "pads_begin", "pads_end"}) {
+    for (const Dims& list : {Dims{1}, Dims{1, 1, 1}}) {
+      Problem problem = MakeProblem({});
+      problem.attributes.Set(name, list);
+      EXPECT_EQ(StatusOf([&] { Compile(problem, Cpu()); }), dnnl_invalid_shape) << name;
+      EXPECT_NE(std::string(convgrad_dnnl_last_error()).find(name), std::string::npos);
+    }
   }
   Problem problem = MakeProblem({});
   problem.attributes.Set("groups", 0);
@@ -347,6 +361,32 @@ TEST(DnnlCompile, BadWindowsAreRefusedNotComputed) {
   Problem weights = MakeProblem({.kind = op::kind::ConvolutionBackwardWeights});
   weights.attributes.Set("weights_shape", Dims{6, 2, 3, 1});
   EXPECT_EQ(StatusOf([&] { Compile(weights, Cpu()); }), dnnl_invalid_shape);
+}
+
+// A negative stride is one that is not known: some clients write -1, others INT64_MIN.
+TEST(DnnlCompile, UnknownStridesAreAllOrNone) {
+  const Problem problem = MakeProblem({});
+  const partition p = OnlyPartition(MakeOp(problem));
+  const std::vector<logical_tensor> in = InputTensors(problem);
+  const logical_tensor complete(kOutputId, ElementType::f32, problem.output, Layout::strided);
+  const auto with_output = [&](const Dims& strides) {
+    return p.compile(in, {logical_tensor(kOutputId, ElementType::f32, problem.output, strides)},
+                     Cpu());
+  };
+  for (int64_t unknown : {int64_t{-1}, int64_t{INT64_MIN}}) {
+    EXPECT_TRUE(with_output(Dims(4, unknown)).query_logical_tensor(kOutputId).is_equal(complete));
+    Dims partly = complete.get_strides();
+    partly[0] = unknown;
+    EXPECT_EQ(StatusOf([&] { with_output(partly); }), dnnl_invalid_arguments);
+    EXPECT_NE(std::string(convgrad_dnnl_last_error()).find("all or none"), std::string::npos);
+    Dims of_weights = in[1].get_strides();
+    of_weights[2] = unknown;
+    const logical_tensor weights(1, ElementType::f32, problem.inputs[1], of_weights);
+    EXPECT_EQ(StatusOf([&] {
+                p.compile({in[0], weights}, {complete}, Cpu());
+              }),
+              dnnl_invalid_arguments);
+  }
 }
 
 // Whatever is destroyed first, what is left works.

@@ -22,8 +22,9 @@ dnnl_status_t RefuseTensor(const char* what, size_t place, const std::string& wh
                 std::string(what) + " tensor " + std::to_string(place) + " " + why);
 }
 
-// The pointers that the plan takes, of tensors in the order of the lists that were compiled. A
-// tensor that knows its size is at least as large as what was compiled.
+// The pointers that the plan takes, of tensors in the order of the lists that were compiled. The
+// elements of a tensor with known strides reach at least as far as what was compiled; of any other
+// the caller knows that they do.
 dnnl_status_t CollectPointers(const char* what, const std::vector<size_t>& places,
                               const std::vector<dnnl_graph_logical_tensor_t>& compiled,
                               const_dnnl_graph_tensor_t* tensors, size_t count, void** pointers) {
@@ -34,8 +35,8 @@ dnnl_status_t CollectPointers(const char* what, const std::vector<size_t>& place
                           "is missing: " + std::to_string(count) + " are given, " +
                               std::to_string(compiled.size()) + " were compiled");
     }
-    const size_t bytes = MemoryBytes(tensors[place]->logical_tensor);
-    const size_t needed = MemoryBytes(compiled[place]);
+    const size_t bytes = SpanBytes(tensors[place]->logical_tensor);
+    const size_t needed = SpanBytes(compiled[place]);
     if (bytes != kUnknownBytes && bytes < needed) {
       return RefuseTensor(what, place,
                           "has " + std::to_string(bytes) + " bytes, what was compiled needs " +
@@ -59,11 +60,11 @@ dnnl_status_t FindWorkspace(const Compiled& compiled, const_dnnl_graph_tensor_t 
                   "the allocator has no " + std::to_string(bytes) + " bytes for the scratchpad");
   }
   *workspace = scratchpad->data;
-  if (*workspace != nullptr && MemoryBytes(scratchpad->logical_tensor) >= bytes) {
-    return dnnl_success;
-  }
+  const size_t given = SpanBytes(scratchpad->logical_tensor);
+  if (*workspace != nullptr && given != kUnknownBytes && given >= bytes) return dnnl_success;
   return Refuse(dnnl_invalid_arguments,
-                "the scratchpad has no data or less than " + std::to_string(bytes) + " bytes");
+                "the scratchpad has no data, an unknown size or less than " +
+                    std::to_string(bytes) + " bytes");
 }
 
 dnnl_status_t Execute(const Compiled& compiled, size_t num_inputs,

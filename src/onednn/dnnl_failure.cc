@@ -1,4 +1,5 @@
 // How calls fail: a status for the caller and a sentence for whoever asks.
+#include <exception>
 #include <new>
 
 #include "convgrad_dnnl.h"
@@ -54,8 +55,14 @@ dnnl_status_t RefuseException() noexcept {
     throw;
   } catch (const std::bad_alloc&) {
     return Refuse(dnnl_out_of_memory, "out of memory");  // fits without an allocation
+  } catch (const std::exception& exception) {
+    try {
+      return Refuse(dnnl_runtime_error, exception.what());
+    } catch (...) {  // no memory for the sentence
+      return Refuse(dnnl_runtime_error, {});
+    }
   } catch (...) {
-    return Refuse(dnnl_runtime_error, {});
+    return Refuse(dnnl_runtime_error, "an exception");
   }
 }
 

@@ -87,6 +87,8 @@ dnnl_status_t OrderOps(const Ops& ops, std::vector<size_t>* order) {
 }  // namespace convgrad::onednn
 
 using convgrad::onednn::AnyNull;
+using convgrad::onednn::CheckKind;
+using convgrad::onednn::CheckMode;
 using convgrad::onednn::Refuse;
 using convgrad::onednn::RefuseException;
 using convgrad::onednn::RefuseNull;
@@ -104,6 +106,8 @@ dnnl_status_t dnnl_graph_graph_create_with_fpmath_mode(dnnl_graph_graph_t* graph
                                                        dnnl_engine_kind_t engine_kind,
                                                        dnnl_fpmath_mode_t mode) try {
   if (graph == nullptr) return RefuseNull(__func__);
+  if (auto s = CheckKind(engine_kind); s != dnnl_success) return s;
+  if (auto s = CheckMode(mode); s != dnnl_success) return s;
   *graph = new dnnl_graph_graph{engine_kind, mode};
   return dnnl_success;
 } catch (...) {
@@ -119,6 +123,7 @@ dnnl_status_t dnnl_graph_graph_set_fpmath_mode(dnnl_graph_graph_t graph, dnnl_fp
                                                int apply_to_int) try {
   if (graph == nullptr) return RefuseNull(__func__);
   if (graph->finalized) return Refuse(dnnl_invalid_graph, "the graph is finalized");
+  if (auto s = CheckMode(mode); s != dnnl_success) return s;
   graph->fpmath_mode = mode;
   graph->fpmath_applies_to_int = apply_to_int != 0;
   return dnnl_success;
@@ -163,9 +168,13 @@ dnnl_status_t dnnl_graph_graph_is_finalized(dnnl_graph_graph_t graph, uint8_t* f
   return dnnl_success;
 }
 
-dnnl_status_t dnnl_graph_graph_filter(dnnl_graph_graph_t graph, dnnl_graph_partition_policy_t) try {
+dnnl_status_t dnnl_graph_graph_filter(dnnl_graph_graph_t graph,
+                                      dnnl_graph_partition_policy_t policy) try {
   if (graph == nullptr || !graph->finalized) {
     return Refuse(dnnl_invalid_graph, "the graph is not finalized");
+  }
+  if (policy != dnnl_graph_partition_policy_fusion && policy != dnnl_graph_partition_policy_debug) {
+    return convgrad::onednn::RefuseValue("policy", policy);
   }
   std::vector<dnnl_graph_partition> partitions;
   for (size_t place : graph->order) {

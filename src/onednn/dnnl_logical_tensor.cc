@@ -1,7 +1,8 @@
+// Logical tensors: how they are made, what memory they need, and whether two are equal. A negative
+// extent or stride is one that is not known.
 #include "onednn/dnnl_logical_tensor.h"
 
 #include <algorithm>
-#include <cstdlib>
 
 #include "onednn/dnnl_objects.h"
 
@@ -38,7 +39,7 @@ size_t BitsOf(dnnl_data_type_t type) {
   }
 }
 
-// A tensor of this property is one number on the host.
+// What a tensor with the property host_scalar must be.
 bool IsScalar(int32_t ndims, dnnl_data_type_t type) {
   return ndims == 0 && (type == dnnl_s32 || type == dnnl_f32 || type == dnnl_s64);
 }
@@ -56,7 +57,37 @@ dnnl_status_t CheckNew(const void* tensor, int32_t least_rank, int32_t ndims, dn
   return dnnl_success;
 }
 
+// Extents and strides are known, or are not needed: an axis of one element has no use for a stride.
+bool IsKnown(const dnnl_graph_logical_tensor_t& tensor) {
+  if (tensor.layout_type != dnnl_graph_layout_type_strided) return false;
+  if (tensor.ndims < 0 || tensor.ndims > DNNL_MAX_NDIMS) return false;
+  for (int axis = 0; axis < tensor.ndims; ++axis) {
+    if (tensor.dims[axis] < 0) return false;
+    if (tensor.dims[axis] > 1 && tensor.layout.strides[axis] < 0) return false;
+  }
+  return true;
+}
+
+bool IsEmpty(const dnnl_graph_logical_tensor_t& tensor) {
+  return std::any_of(tensor.dims, tensor.dims + tensor.ndims, [](int64_t n) { return n == 0; });
+}
+
+__extension__ using Wide = unsigned __int128;
+
+size_t BytesOf(Wide elements, dnnl_data_type_t type) {
+  constexpr size_t kMostElements = kUnknownBytes / 64;
+  if (elements > kMostElements) return kUnknownBytes;
+  return (static_cast<size_t>(elements) * BitsOf(type) + 7) / 8;
+}
+
+Wide Product(int64_t a, int64_t b) { return static_cast<Wide>(a) * static_cast<Wide>(b); }
+
 }  // namespace
+
+bool IsHostScalar(const dnnl_graph_logical_tensor_t& tensor) {
+  return tensor.property == dnnl_graph_tensor_property_host_scalar &&
+         IsScalar(tensor.ndims, tensor.data_type);
+}
 
 std::optional<LogicalTensor> ModelOf(const dnnl_graph_logical_tensor_t& tensor) {
   if (tensor.ndims > DNNL_MAX_NDIMS) return std::nullopt;
@@ -93,27 +124,25 @@ dnnl_graph_logical_tensor_t StructOf(const LogicalTensor& tensor) {
 }
 
 size_t MemoryBytes(const dnnl_graph_logical_tensor_t& tensor) {
-  if (tensor.layout_type != dnnl_graph_layout_type_strided) return kUnknownBytes;
-  if (tensor.ndims < 0 || tensor.ndims > DNNL_MAX_NDIMS) return kUnknownBytes;
-  int64_t elements = 1;  // a scalar's
-  for (int axis = 0; axis < tensor.ndims; ++axis) {
-    if (tensor.dims[axis] == 0) return 0;
-  }
+  if (!IsKnown(tensor)) return kUnknownBytes;
+  if (IsEmpty(tensor)) return 0;
+  Wide elements = 1;  // a scalar's
   for (int axis = 0; axis < tensor.ndims; ++axis) {
     const int64_t extent = tensor.dims[axis];
-    const int64_t stride = extent == 1 ? 1 : tensor.layout.strides[axis];
-    int64_t reach;
-    if (extent < 0 || stride == kUnknown ||
-        __builtin_mul_overflow(extent, std::abs(stride), &reach)) {
-      return kUnknownBytes;
-    }
-    elements = std::max(elements, reach);
+    elements = std::max(elements, Product(extent, extent == 1 ? 1 : tensor.layout.strides[axis]));
   }
-  size_t bits;
-  if (__builtin_mul_overflow(static_cast<size_t>(elements), BitsOf(tensor.data_type), &bits)) {
-    return kUnknownBytes;
+  return BytesOf(elements, tensor.data_type);
+}
+
+size_t SpanBytes(const dnnl_graph_logical_tensor_t& tensor) {
+  if (!IsKnown(tensor)) return kUnknownBytes;
+  if (IsEmpty(tensor)) return 0;
+  Wide last = 0;  // twelve products of 126 bits would not fit: stop at the first that is too large
+  for (int axis = 0; axis < tensor.ndims && last < kUnknownBytes; ++axis) {
+    const int64_t steps = tensor.dims[axis] - 1;
+    if (steps > 0) last += Product(steps, tensor.layout.strides[axis]);
   }
-  return (bits + 7) / 8;
+  return BytesOf(last + 1, tensor.data_type);
 }
 
 }  // namespace convgrad::onednn

@@ -17,9 +17,17 @@ dnnl_graph_logical_tensor_t StructOf(const LogicalTensor& tensor);
 
 inline constexpr size_t kUnknownBytes = std::numeric_limits<size_t>::max();
 
-// From the first element to past the last. kUnknownBytes where the layout is not strided, an extent
-// or a stride is unknown, or the number does not fit.
+// What get_mem_size answers: the largest product of an extent and its stride. That is not what the
+// elements reach where strides do not nest. kUnknownBytes where the layout is not strided, an
+// extent or a stride is unknown, or the number does not fit.
 size_t MemoryBytes(const dnnl_graph_logical_tensor_t& tensor);
+
+// From the first element to past the last, whatever the order of the strides. kUnknownBytes as
+// above.
+size_t SpanBytes(const dnnl_graph_logical_tensor_t& tensor);
+
+// Whether it describes one number on the host: the property, no axes, and s32, s64 or f32.
+bool IsHostScalar(const dnnl_graph_logical_tensor_t& tensor);
 
 }  // namespace convgrad::onednn
 

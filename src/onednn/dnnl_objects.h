@@ -23,6 +23,11 @@ dnnl_status_t Refuse(dnnl_status_t status, std::string why) noexcept;
 dnnl_status_t Refuse(const Status& status) noexcept;
 dnnl_status_t RefuseNull(const char* function) noexcept;
 
+// For a number that is none of its enumeration's.
+dnnl_status_t RefuseValue(const char* what, int64_t value);
+dnnl_status_t CheckMode(dnnl_fpmath_mode_t mode);
+dnnl_status_t CheckKind(dnnl_engine_kind_t kind);  // any, cpu or gpu
+
 // For a handler of everything: the status of the exception that is being handled.
 dnnl_status_t RefuseException() noexcept;
 

@@ -34,19 +34,42 @@ dnnl_status_t MatchById(const std::vector<LogicalTensor>& wanted, const Structs&
 }
 
 dnnl_status_t CheckInputsKnown(const std::vector<LogicalTensor>& inputs) {
-  const auto is_negative = [](int64_t extent) { return extent < 0; };
-  const auto is_unknown = [](int64_t stride) { return stride == kUnknownExtent; };
+  const auto is_negative = [](int64_t number) { return number < 0; };
   for (const LogicalTensor& tensor : inputs) {
     if (!tensor.extents || std::ranges::any_of(*tensor.extents, is_negative)) {
       return Refuse(dnnl_invalid_arguments,
                     Tensor(tensor.id) + " has unknown extents, an input's must be known");
     }
-    if (std::ranges::any_of(tensor.strides, is_unknown)) {
-      return Refuse(dnnl_invalid_arguments,
-                    Tensor(tensor.id) + " has unknown strides, an input's must be known");
+    if (std::ranges::any_of(tensor.strides, is_negative)) {
+      return Refuse(
+          dnnl_invalid_arguments,
+          Tensor(tensor.id) + " has unknown (negative) strides, an input's must be known");
     }
   }
   return dnnl_success;
+}
+
+// Whether a list has neither a number for each axis nor another legal length: none, for zeros, or
+// 12, as serialized graphs have them.
+bool HasListOfWrongLength(const GraphOp& op, size_t rank) {
+  for (const auto& [name, value] : op.attributes) {
+    const auto* list = std::get_if<std::vector<int64_t>>(&value);
+    if (list == nullptr || rank < 3) continue;
+    const bool is_shape = name == "dst_shape" || name == "weights_shape";
+    const bool is_window = name == "strides" || name == "dilations";
+    const size_t length = list->size();
+    if (length == (is_shape ? rank : rank - 2) || length == DNNL_MAX_NDIMS) continue;
+    if (length != 0 || is_window) return true;
+  }
+  return false;
+}
+
+// Of a plan that was refused. The length of a list is a matter of the tensors' rank, and so of
+// shapes.
+dnnl_status_t RefusePlan(const Status& status, const GraphOp& op, size_t rank) {
+  const dnnl_status_t refused = Refuse(status);
+  if (refused != dnnl_invalid_arguments || !HasListOfWrongLength(op, rank)) return refused;
+  return dnnl_invalid_shape;
 }
 
 // Plans may give f32 gradients of 16-bit data; the graph API has one type for all.
@@ -77,7 +100,7 @@ dnnl_status_t Compile(const GraphOp& op, Structs given_inputs, Structs given_out
   const Result<std::vector<TensorDesc>> output_descs = DescsOf(outputs);
   if (!output_descs.ok()) return Refuse(output_descs.status());
   Result<Plan> plan = Plan::Make(*operation, *input_descs, *output_descs);
-  if (!plan.ok()) return Refuse(plan.status());
+  if (!plan.ok()) return RefusePlan(plan.status(), op, inputs[0].extents->size());
   for (size_t i = 0; i < inputs.size(); ++i) {
     given_inputs[input_places[i]] = StructOf(Completed(inputs[i], (*input_descs)[i]));
   }
@@ -127,6 +150,7 @@ dnnl_status_t dnnl_graph_partition_create_with_op(dnnl_graph_partition_t* partit
                                                   const_dnnl_graph_op_t op,
                                                   dnnl_engine_kind_t ekind) try {
   if (AnyNull(partition, op)) return RefuseNull(__func__);
+  if (auto s = convgrad::onednn::CheckKind(ekind); s != dnnl_success) return s;
   if (auto s = convgrad::onednn::VerifyOp(op->added); s != dnnl_success) return s;
   const auto added = std::make_shared<const convgrad::onednn::AddedOp>(op->added);
   std::vector<size_t> order;

@@ -67,18 +67,25 @@ std::atomic<int>& PrimitiveCacheCapacity() {
 constexpr size_t kMostMegabytes = std::numeric_limits<size_t>::max() / (1024 * 1024);
 std::array<std::atomic<size_t>, 3> constant_cache_megabytes{};
 
-bool IsMode(dnnl_fpmath_mode_t mode) {
-  return mode >= dnnl_fpmath_mode_strict && mode <= dnnl_fpmath_mode_tf32;
-}
+bool IsDevice(dnnl_engine_kind_t kind) { return kind == dnnl_cpu || kind == dnnl_gpu; }
 
-bool IsKind(dnnl_engine_kind_t kind) { return kind == dnnl_cpu || kind == dnnl_gpu; }
+}  // namespace
 
 dnnl_status_t RefuseValue(const char* what, int64_t value) {
   return Refuse(dnnl_invalid_arguments, std::string(what) + " is " + std::to_string(value) +
                                             ", which is not a legal value");
 }
 
-}  // namespace
+dnnl_status_t CheckMode(dnnl_fpmath_mode_t mode) {
+  const bool legal = mode >= dnnl_fpmath_mode_strict && mode <= dnnl_fpmath_mode_tf32;
+  return legal ? dnnl_success : RefuseValue("mode", mode);
+}
+
+dnnl_status_t CheckKind(dnnl_engine_kind_t kind) {
+  const bool legal = kind == dnnl_any_engine || IsDevice(kind);
+  return legal ? dnnl_success : RefuseValue("engine kind", kind);
+}
+
 }  // namespace convgrad::onednn
 
 using namespace convgrad::onednn;  // NOLINT: this file is all of it
@@ -92,7 +99,7 @@ dnnl_status_t dnnl_get_default_fpmath_mode(dnnl_fpmath_mode_t* mode) try {
 }
 
 dnnl_status_t dnnl_set_default_fpmath_mode(dnnl_fpmath_mode_t mode) try {
-  if (!IsMode(mode)) return RefuseValue("mode", mode);
+  if (auto s = CheckMode(mode); s != dnnl_success) return s;
   DefaultMode() = mode;
   return dnnl_success;
 } catch (...) {
@@ -163,7 +170,7 @@ dnnl_status_t dnnl_graph_get_constant_tensor_cache(int* flag) {
 
 dnnl_status_t dnnl_graph_set_constant_tensor_cache_capacity(dnnl_engine_kind_t eng_kind,
                                                             size_t size) try {
-  if (!IsKind(eng_kind)) return RefuseValue("engine kind", eng_kind);
+  if (!IsDevice(eng_kind)) return RefuseValue("engine kind", eng_kind);
   constant_cache_megabytes[eng_kind] = std::min(size, kMostMegabytes);
   return dnnl_success;
 } catch (...) {
@@ -173,7 +180,7 @@ dnnl_status_t dnnl_graph_set_constant_tensor_cache_capacity(dnnl_engine_kind_t e
 dnnl_status_t dnnl_graph_get_constant_tensor_cache_capacity(dnnl_engine_kind_t eng_kind,
                                                             size_t* size) try {
   if (size == nullptr) return RefuseNull(__func__);
-  if (!IsKind(eng_kind)) return RefuseValue("engine kind", eng_kind);
+  if (!IsDevice(eng_kind)) return RefuseValue("engine kind", eng_kind);
   *size = constant_cache_megabytes[eng_kind];
   return dnnl_success;
 } catch (...) {

@@ -1,5 +1,6 @@
 // Tensors of the graph API: a logical tensor, an engine and a pointer, of the caller or of the
 // engine's allocator.
+#include <algorithm>
 #include <cstring>
 
 #include "onednn/dnnl_logical_tensor.h"
@@ -15,9 +16,11 @@ using convgrad::onednn::RefuseNull;
 namespace convgrad::onednn {
 namespace {
 
-// An empty tensor has no memory: its data is null.
+// As much as the client expects (get_mem_size), and as the elements reach. An empty tensor has no
+// memory: its data is null.
 dnnl_status_t Allocate(dnnl_graph_tensor& tensor) {
-  const size_t bytes = MemoryBytes(tensor.logical_tensor);
+  const size_t bytes =
+      std::max(MemoryBytes(tensor.logical_tensor), SpanBytes(tensor.logical_tensor));
   if (bytes == kUnknownBytes) {
     return Refuse(dnnl_invalid_arguments,
                   "tensor " + std::to_string(tensor.logical_tensor.id) +
@@ -59,9 +62,10 @@ dnnl_status_t dnnl_graph_tensor_create_scalar(dnnl_graph_tensor_t* tensor,
                                               const dnnl_graph_logical_tensor_t* logical_tensor,
                                               void* handle) try {
   if (AnyNull(tensor, logical_tensor, handle)) return RefuseNull(__func__);
-  if (logical_tensor->property != dnnl_graph_tensor_property_host_scalar ||
-      handle == DNNL_MEMORY_ALLOCATE) {
-    return Refuse(dnnl_invalid_arguments, "a scalar tensor needs the property host_scalar");
+  if (!convgrad::onednn::IsHostScalar(*logical_tensor) || handle == DNNL_MEMORY_ALLOCATE) {
+    return Refuse(dnnl_invalid_arguments,
+                  "a scalar tensor has the property host_scalar, no axes, the type s32, s64 or f32 "
+                  "and a value");
   }
   auto made =
       std::unique_ptr<dnnl_graph_tensor>(new dnnl_graph_tensor{*logical_tensor, EngineUse()});

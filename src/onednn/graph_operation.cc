@@ -76,9 +76,16 @@ Result<TensorDesc> DescOf(const LogicalTensor& tensor) {
   TensorDesc desc;
   desc.type = *type;
   if (tensor.extents.has_value()) desc.extents = *tensor.extents;
-  const auto is_unknown = [](int64_t number) { return number == kUnknownExtent; };
-  if (tensor.layout == LayoutType::kStrided && std::ranges::none_of(tensor.strides, is_unknown)) {
+  if (tensor.layout != LayoutType::kStrided) return desc;
+  const auto is_unknown = [](int64_t stride) { return stride < 0; };
+  const auto unknown = std::ranges::count_if(tensor.strides, is_unknown);
+  if (unknown == 0) {
     desc.strides = tensor.strides;
+  } else if (unknown != std::ssize(tensor.strides)) {
+    return Status(StatusCode::kInvalidArgument,
+                  "tensor " + std::to_string(tensor.id) + " has " + std::to_string(unknown) +
+                      " unknown (negative) strides of " + std::to_string(tensor.strides.size()) +
+                      ", expected all or none");
   }
   return desc;
 }

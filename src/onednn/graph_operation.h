@@ -20,8 +20,9 @@ bool IsSupportedKind(const GraphOp& op);
 // string.
 Result<Operation> OperationOf(const GraphOp& op);
 
-// An unknown rank, and a layout that is not strided or whose strides are unknown, leave extents and
-// strides empty: inferred, and dense. A layout of any becomes dense in the order of the extents.
+// An unknown rank, and a layout that is not strided or whose strides are all unknown (negative),
+// leave extents and strides empty: inferred, and dense. Fails where only some strides are unknown.
+// A layout of any becomes dense in the order of the extents.
 Result<TensorDesc> DescOf(const LogicalTensor& tensor);
 
 // Of an operation's inputs or outputs. A tensor without type is an argument that is not given.

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "oneapi/dnnl/dnnl.h"
@@ -50,6 +51,54 @@ inline void set_primitive_cache_capacity(int capacity) {
                     "could not set the capacity of the cache of primitives");
 }
 
+enum class cpu_isa {
+  isa_default = dnnl_cpu_isa_default,
+  sse41 = dnnl_cpu_isa_sse41,
+  avx = dnnl_cpu_isa_avx,
+  avx2 = dnnl_cpu_isa_avx2,
+  avx2_vnni = dnnl_cpu_isa_avx2_vnni,
+  avx2_vnni_2 = dnnl_cpu_isa_avx2_vnni_2,
+  avx512_core = dnnl_cpu_isa_avx512_core,
+  avx512_core_vnni = dnnl_cpu_isa_avx512_core_vnni,
+  avx512_core_bf16 = dnnl_cpu_isa_avx512_core_bf16,
+  avx10_1_512 = dnnl_cpu_isa_avx10_1_512,
+  avx512_core_fp16 = dnnl_cpu_isa_avx512_core_fp16,
+  avx10_1_512_amx = dnnl_cpu_isa_avx10_1_512_amx,
+  avx512_core_amx = dnnl_cpu_isa_avx512_core_amx,
+  avx10_1_512_amx_fp16 = dnnl_cpu_isa_avx10_1_512_amx_fp16,
+  avx512_core_amx_fp16 = dnnl_cpu_isa_avx512_core_amx_fp16,
+  avx10_2 = dnnl_cpu_isa_avx10_2,
+  avx10_2_512 = dnnl_cpu_isa_avx10_2_512,
+  avx10_2_amx_2 = dnnl_cpu_isa_avx10_2_amx_2,
+  avx10_2_512_amx_2 = dnnl_cpu_isa_avx10_2_512_amx_2,
+  avx10_2_ace = dnnl_cpu_isa_avx10_2_ace,
+};
+inline cpu_isa get_effective_cpu_isa() {
+  return static_cast<cpu_isa>(dnnl_get_effective_cpu_isa());
+}
+inline status set_max_cpu_isa(cpu_isa isa) {
+  return static_cast<status>(dnnl_set_max_cpu_isa(static_cast<dnnl_cpu_isa_t>(isa)));
+}
+
+enum class cpu_isa_hints {
+  no_hints = dnnl_cpu_isa_no_hints,
+  prefer_ymm = dnnl_cpu_isa_prefer_ymm,
+};
+inline cpu_isa_hints get_cpu_isa_hints() {
+  return static_cast<cpu_isa_hints>(dnnl_get_cpu_isa_hints());
+}
+inline status set_cpu_isa_hints(cpu_isa_hints hints) {
+  return static_cast<status>(dnnl_set_cpu_isa_hints(static_cast<dnnl_cpu_isa_hints_t>(hints)));
+}
+
+inline status set_jit_dump(int enable) { return static_cast<status>(dnnl_set_jit_dump(enable)); }
+inline status set_jit_profiling_flags(unsigned flags) {
+  return static_cast<status>(dnnl_set_jit_profiling_flags(flags));
+}
+inline status set_jit_profiling_jitdumpdir(const std::string& folder) {
+  return static_cast<status>(dnnl_set_jit_profiling_jitdumpdir(folder.c_str()));
+}
+
 // Elements on the host. Copies refer to the same ones.
 struct memory {
   using dim = dnnl_dim_t;
@@ -77,19 +126,19 @@ struct memory {
 
   // Axes from the slowest to the fastest, dense; and names of data and weights.
   enum class format_tag {
-    undef,
-    any,
-    a,
-    ab,
-    abc,
-    abcd,
-    abcde,
-    abcdef,
-    acb,
-    acdb,
-    acdeb,
-    ba,
-    abdc,
+    undef = 0,
+    any = 1,
+    a = 2,
+    ab = 3,
+    abc = 4,
+    abcd = 5,
+    abcde = 6,
+    abcdef = 7,
+    ba = 14,
+    acb = 15,
+    abdc = 20,
+    acdb = 22,
+    acdeb = 33,
     x = a,
     nc = ab,
     ncw = abc,
@@ -153,14 +202,18 @@ struct memory {
     dims get_strides() const { return strides_; }
     data_type get_data_type() const { return type_; }
     bool is_zero() const { return dims_.empty(); }
-    // Bytes from the first element to past the last.
+    // The bytes that memory of this description has: the largest product of an extent and its
+    // stride, or what the elements reach where strides do not nest.
     size_t get_size(int = 0) const {
       if (is_zero()) return 0;
-      dim elements = 1;
+      dim elements = 1, reach = 1;
       for (size_t i = 0; i < dims_.size(); ++i) {
         if (dims_[i] == 0) return 0;
-        elements = (std::max)(elements, dims_[i] * (dims_[i] == 1 ? 1 : strides_[i]));
+        if (dims_[i] == 1) continue;
+        elements = (std::max)(elements, dims_[i] * strides_[i]);
+        reach += (dims_[i] - 1) * strides_[i];
       }
+      elements = (std::max)(elements, reach);
       return static_cast<size_t>(elements) * data_type_size(type_);
     }
     bool operator==(const desc& other) const {

@@ -101,7 +101,7 @@ struct engine : public handle<dnnl_engine_t> {
   engine(kind akind, size_t index) {
     dnnl_engine_t made = nullptr;
     error::wrap_c_api(dnnl_engine_create(&made, static_cast<dnnl_engine_kind_t>(akind), index),
-                      "could not create an engine");
+                      "no engine of this kind and index");
     reset(made);
   }
 
@@ -133,7 +133,7 @@ struct stream : public handle<dnnl_stream_t> {
   explicit stream(const engine& aengine, flags aflags = flags::default_flags) {
     dnnl_stream_t made = nullptr;
     error::wrap_c_api(dnnl_stream_create(&made, aengine.get(), static_cast<unsigned>(aflags)),
-                      "could not create a stream");
+                      "no stream for this engine and flags");
     reset(made);
   }
 

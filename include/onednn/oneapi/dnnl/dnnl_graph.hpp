@@ -122,7 +122,8 @@ class partition : public partition_handle {
   compiled_partition compile(const std::vector<logical_tensor>& inputs,
                              const std::vector<logical_tensor>& outputs, const engine& e) const {
     if (!is_supported()) {
-      error::wrap_c_api(dnnl_invalid_arguments, "could not compile an unsupported partition");
+      error::wrap_c_api(dnnl_invalid_arguments,
+                        "the partition is not supported: nothing to compile");
     }
     std::vector<const dnnl_graph_logical_tensor_t*> in = pointers(inputs), out = pointers(outputs);
     dnnl_graph_compiled_partition_t made = nullptr;
