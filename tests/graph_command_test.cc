@@ -379,10 +379,33 @@ TEST_F(GraphCommand, ReadsHarnessFiles) {
   }
   Put("loop", "--batch=loop");
   ExpectRefused("graph --batch=loop", "must not nest files more than 16 deep");
-  Put("bad", "\n--in-shapes=x\n");
-  ExpectRefused("graph --batch=bad", "bad:2: --in-shapes: 'x' must begin with an id");
   Put("absent", "--case=none.json");
   ExpectRefused("graph --batch=absent", "absent:1: --case=none.json must name a file");
+}
+
+// An option that cannot be read concerns the graphs after it, not the rest of the file.
+TEST_F(GraphCommand, OptionsOfAHarnessThatCannotBeReadSkipGraphs) {
+  Put("own.json", Conv("[2, 9, 2]"));
+  Put("bad",
+      "--case=own.json\n"
+      "--in-shapes=0:2*abc:3x64x8*abc,0:3x9x2 --case=own.json\n"
+      "--mb=1 --case=own.json\n"
+      "--in-shapes= --case=own.json\n"
+      "--reset --frobnicate=1\n"
+      "--case=own.json\n"
+      "--reset --in-shapes=0:2x7x2--op-attrs=0:strides:2 own.json\n"
+      "--reset own.json\n");
+  const Outcome outcome = Succeeds("graph --batch=bad");
+  EXPECT_TRUE(outcome.out.ends_with("\n5 passed, 0 failed, 4 skipped\n")) << outcome.out;
+  for (const char* piece :
+       {"SKIP own.json: bad:2: --in-shapes: id 0: 'abc:3x64x8*abc' after the * is neither a tag",
+        "SKIP --mb=1 own.json: bad:2: --in-shapes: id 0: ",
+        "SKIP own.json: bad:5: '--frobnicate=1' is not an option of graphs",
+        "SKIP own.json: bad:7: --in-shapes: id 0: '2x7x2--op-attrs=0:strides:2' is no shape"}) {
+    EXPECT_NE(outcome.out.find(piece), std::string::npos) << outcome.out << "lacks " << piece;
+  }
+  ExpectRefused("graph --batch=bad --dump", "bad:2: --in-shapes: id 0: ");
+  ExpectRefused("graph --in-shapes=0:2*abc:3 own.json", "--in-shapes: id 0: ");
 }
 
 TEST_F(GraphCommand, RefusesBadInputInOneSentence) {

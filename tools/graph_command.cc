@@ -177,6 +177,7 @@ Status WriteFile(const std::string& path, const std::string& text) {
 Result<int> Dump(const ParsedWords& parsed) {
   std::string text;
   for (const GraphCase& item : parsed.cases) {
+    if (!item.choice.refusal.empty()) return Invalid(item.choice.refusal);
     Result<SerializedGraph> graph = Load(item);
     if (!graph.ok()) return graph.status();
     Result<SerializedGraph> rewritten = onednn::Rewrite(*graph, item.choice.overrides);
@@ -211,6 +212,11 @@ Result<int> RunGraphs(const GraphRequest& request) {
   };
   for (const GraphCase& item : parsed->cases) {
     progress.Set(Join("graph ", Replay(item)));
+    if (!item.choice.refusal.empty()) {
+      progress.Clear();
+      reporter.Skip(Join(Replay(item), ": ", item.choice.refusal));
+      continue;
+    }
     const Result<SerializedGraph> graph = Load(item);
     if (!graph.ok()) return graph.status();
     // Of a harness file, what cannot run is left out and counted; of the command's own words, it

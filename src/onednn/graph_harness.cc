@@ -46,7 +46,10 @@ Status GraphHarness::AcceptWord(std::string_view word) {
     return Located(
         Invalid(std::string(word) + " must have a value, as in " + std::string(word) + "=FILE"));
   }
-  return word.starts_with("-") ? Located(options_.Set(word)) : AcceptGraph(word);
+  if (!word.starts_with("-")) return AcceptGraph(word);
+  if (sources_.empty()) return options_.Set(word);
+  options_.SetOrRefuse(word, Origin());
+  return {};
 }
 
 Result<std::string> GraphHarness::Find(std::string_view option, std::string_view name) const {
@@ -80,10 +83,7 @@ Status GraphHarness::AcceptGraph(std::string_view name) {
     return Located(Invalid("the options' alternatives make more than " +
                            std::to_string(kMostCases) + " cases"));
   }
-  std::string origin;
-  if (!sources_.empty()) {
-    origin = sources_.back().path + ":" + std::to_string(sources_.back().line);
-  }
+  const std::string origin = Origin();
   for (GraphChoice& choice : options_.Choices()) {
     cases_.push_back({*path, std::move(choice), origin});
   }
@@ -141,10 +141,14 @@ Status GraphHarness::AcceptLine(std::string_view line) {
   }
 }
 
+std::string GraphHarness::Origin() const {
+  if (sources_.empty()) return {};
+  return sources_.back().path + ":" + std::to_string(sources_.back().line);
+}
+
 Status GraphHarness::Located(Status status) const {
   if (status.ok() || sources_.empty()) return status;
-  return Status(status.code(), sources_.back().path + ":" + std::to_string(sources_.back().line) +
-                                   ": " + status.message());
+  return Status(status.code(), Origin() + ": " + status.message());
 }
 
 }  // namespace convgrad::onednn
