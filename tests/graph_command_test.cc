@@ -383,6 +383,25 @@ TEST_F(GraphCommand, ReadsHarnessFiles) {
   ExpectRefused("graph --batch=absent", "absent:1: --case=none.json must name a file");
 }
 
+// Comments end before lines are joined, as in problem files.
+TEST_F(GraphCommand, CommentsOfAHarnessEndWithTheirLine) {
+  Put("own.json", Conv("[2, 9, 2]"));
+  Put("list",
+      "--op-attrs=0:strides:2*\\\n"
+      "# about what follows \\\n"
+      "  pads_end:2,0:strides:3 \\ # about this line\n"
+      "  ,0:strides:4 \\\n"
+      "--case=own.json#1 # --case=none.json");
+  Put("own.json#1", Conv("[2, 9, 2]"));
+  const Outcome outcome = Succeeds("graph --batch=list");
+  EXPECT_TRUE(outcome.out.ends_with("\n3 passed, 0 failed, 0 skipped\n")) << outcome.out;
+  EXPECT_NE(outcome.out.find("own.json#1 --op-attrs=0:strides:2*pads_end:2, 1 operation\n"),
+            std::string::npos)
+      << outcome.out;
+  Put("open", "\n--case=\"own.json");
+  ExpectRefused("graph --batch=open", "open:2: token '--case=\"own.json' must close");
+}
+
 // An option that cannot be read concerns the graphs after it, not the rest of the file.
 TEST_F(GraphCommand, OptionsOfAHarnessThatCannotBeReadSkipGraphs) {
   Put("own.json", Conv("[2, 9, 2]"));

@@ -5,12 +5,13 @@
 #include <fstream>
 #include <utility>
 
+#include "onednn/option_tokens.h"
+
 namespace convgrad::onednn {
 namespace {
 
 constexpr std::string_view kBatch = "--batch=";
 constexpr std::string_view kCase = "--case=";
-constexpr std::string_view kBlanks = " \t\r\n\v\f";
 
 // Limits that only mistakes reach.
 constexpr size_t kDeepestFile = 16;
@@ -113,32 +114,22 @@ Status GraphHarness::AcceptFile(std::string_view name) {
   return status;
 }
 
+// An error of a word has its place already, one of the line not yet.
 Status GraphHarness::AcceptText(std::string_view text) {
-  std::string joined;
-  for (size_t at = 0; at < text.size();) {
-    const size_t end = std::min(text.find('\n', at), text.size());
-    std::string_view line = text.substr(at, end - at);
-    at = end + 1;
+  OptionTokens tokens(kLargestFile);
+  Status of_word;
+  const auto accept = [&](std::string_view word) {
+    of_word = AcceptWord(word);
+    return of_word;
+  };
+  while (!text.empty()) {
+    const size_t end = std::min(text.find('\n'), text.size());
     ++sources_.back().line;
-    line = line.substr(0, line.find_last_not_of(kBlanks) + 1);
-    const bool goes_on = line.ends_with('\\');
-    if (goes_on) line.remove_suffix(1);
-    if (!joined.empty()) line.remove_prefix(std::min(line.find_first_not_of(kBlanks), line.size()));
-    joined += line;
-    if (goes_on && at < text.size()) continue;
-    if (Status status = AcceptLine(std::exchange(joined, {})); !status.ok()) return status;
+    const Status status = tokens.ReadLine(text.substr(0, end), accept);
+    if (!status.ok()) return of_word.ok() ? Located(status) : of_word;
+    text.remove_prefix(std::min(end + 1, text.size()));
   }
-  return {};
-}
-
-Status GraphHarness::AcceptLine(std::string_view line) {
-  for (size_t at = 0;;) {
-    at = line.find_first_not_of(kBlanks, at);
-    if (at == std::string_view::npos || line[at] == '#') return {};
-    const size_t end = std::min(line.find_first_of(kBlanks, at), line.size());
-    if (Status status = AcceptWord(line.substr(at, end - at)); !status.ok()) return status;
-    at = end;
-  }
+  return tokens.Finish(accept);
 }
 
 std::string GraphHarness::Origin() const {

@@ -26,8 +26,7 @@ struct GraphCase {
 //   a folder above their own.
 // - In a file, an option that cannot be read refuses the graphs after it (GraphChoice::refusal)
 //   until it is set again or --reset; elsewhere it is an error.
-// - In a file, # begins a comment, and a line that ends with \ goes on in the next, without blanks
-//   at its beginning.
+// - option_tokens.h has the words of a file.
 class GraphHarness {
  public:
   Status Accept(std::string_view word);
@@ -44,7 +43,6 @@ class GraphHarness {
   Status AcceptGraph(std::string_view name);
   Status AcceptFile(std::string_view name);
   Status AcceptText(std::string_view text);
-  Status AcceptLine(std::string_view line);
   Result<std::string> Find(std::string_view option, std::string_view name) const;
   std::string Origin() const;  // FILE:LINE of the innermost file, empty: none
   Status Located(Status status) const;

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "convgrad/status.h"
+#include "onednn/option_tokens.h"
 #include "onednn/problem_case.h"
 #include "onednn/problem_options.h"
 #include "onednn/reason_counts.h"
@@ -95,9 +96,9 @@ class ProblemParser {
   std::vector<std::string> ignored_options_;
   ReasonCounts skipped_;
   std::vector<Source> sources_;  // the innermost last
-  std::string unfinished_;       // what was before a backslash
-  int64_t combinations_ = 0;     // that descriptors have made, cases or not
-  int64_t files_ = 0;            // that were read
+  OptionTokens tokens_;
+  int64_t combinations_ = 0;  // that descriptors have made, cases or not
+  int64_t files_ = 0;         // that were read
 };
 
 }  // namespace convgrad::onednn
