@@ -185,6 +185,7 @@ TEST(GraphOptions, ShapesAreInferredAgain) {
       {"--in-shapes=0:1x3x10x6*acdb unknown_shapes.json", 3, {1, 8, 10, 6}, {480, 1, 48, 8}},
       {"--in-shapes=0:1x3x10x6*acdb unknown_shapes.json", 7, {1, 3, 10, 6}, {180, 1, 18, 3}},
       {"--in-shapes=0:*dcba unknown_shapes.json", 0, {2, 3, 8, 8}, {1, 2, 6, 48}},
+      {"--in-shapes=0:dcba unknown_shapes.json", 0, {2, 3, 8, 8}, {1, 2, 6, 48}},
       {"--in-shapes=0:*400x100x10x1 unknown_shapes.json", 0, {2, 3, 8, 8}, {400, 100, 10, 1}},
       {"--in-shapes=7:*acdb unknown_shapes.json", 7, {2, 3, 8, 8}, {192, 1, 24, 3}},
       {"--op-attrs=1:strides:1x1 unknown_shapes.json", 7, {2, 3, 16, 16}, {768, 256, 16, 1}},

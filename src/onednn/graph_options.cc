@@ -90,8 +90,13 @@ bool IsTag(std::string_view text) {
          sorted == std::string_view("abcdefghijkl").substr(0, text.size());
 }
 
-// SHAPE, SHAPE*STRIDES, SHAPE*TAG, *STRIDES or *TAG; "-" is the shape of a scalar.
+// SHAPE, SHAPE*STRIDES, SHAPE*TAG, *STRIDES, *TAG or TAG, as versions 3.5 to 3.7 wrote *TAG; "-" is
+// the shape of a scalar.
 Status ParseShape(std::string_view text, TensorOverride* shape) {
+  if (IsTag(text)) {
+    shape->tag = text;
+    return {};
+  }
   const size_t star = text.find('*');
   const std::string_view extents = text.substr(0, star);
   if (extents == "-") {
