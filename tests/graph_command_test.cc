@@ -384,6 +384,22 @@ TEST_F(GraphCommand, ReadsHarnessFiles) {
   ExpectRefused("graph --batch=absent", "absent:1: --case=none.json must name a file");
 }
 
+// As old versions of benchdnn wrote them.
+TEST_F(GraphCommand, NegativePadsTakeWindowsAway) {
+  Put("conv.json", Conv("[2, 9, 2]"));
+  const Outcome conv = Succeeds("graph --op-attrs=0:pads_end:-2 conv.json");
+  EXPECT_NE(conv.out.find("src 0:2x7x2, weights 1:3x2x4 -> dst 2:2x6x4 f32\n1 passed, 0 failed"),
+            std::string::npos)
+      << conv.out;
+  const Outcome gradient =
+      Succeeds(Words{"graph", "--in-shapes=0:2x4x8", "--op-attrs=0:pads_end:-2",
+                     kGraphs + "conv_backward_data_1d.json"});
+  EXPECT_NE(gradient.out.find("pads_end is negative, which ConvolutionBackwardData here cannot"),
+            std::string::npos)
+      << gradient.out;
+  EXPECT_TRUE(gradient.out.ends_with("\n2 passed, 0 failed, 1 skipped\n")) << gradient.out;
+}
+
 // Comments end before lines are joined, as in problem files.
 TEST_F(GraphCommand, CommentsOfAHarnessEndWithTheirLine) {
   Put("own.json", Conv("[2, 9, 2]"));

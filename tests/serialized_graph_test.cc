@@ -390,8 +390,25 @@ TEST(GraphDialect, DropsOnlyPadsThatTakeNoWindowAway) {
     return *InCurrentWords(op).Find("pads_end");
   };
   EXPECT_EQ(pads_end({-1, -1}), GraphValue(Dims{0, 0}));
-  EXPECT_EQ(pads_end({-2, -1}), GraphValue(Dims{-2, 0}));
   EXPECT_EQ(pads_end({-9, kUnknownExtent}), GraphValue(Dims{-9, kUnknownExtent}));
+}
+
+// The windows that pads_end takes away: src ends before them, in the same memory.
+TEST(GraphDialect, CropsSrcWhereNegativePadsTakeWindowsAway) {
+  GraphOp op = OpOf(Parsed(GraphFile("between_generations.json")), 3);
+  const Dims strides = op.inputs[0].strides;
+  for (auto& [name, value] : op.attributes) {
+    if (name == "pads_end") value = Dims{-2, -1};
+  }
+  for (const char* kind : {"Convolution", "ConvolutionBackwardWeights"}) {
+    op.kind = kind;
+    const GraphOp cropped = InCurrentWords(op);
+    EXPECT_EQ(*cropped.Find("pads_end"), GraphValue(Dims{0, 0}));
+    // The gradient's windows are not looked at.
+    const int64_t width = op.kind == "Convolution" ? 8 : 7;
+    EXPECT_EQ(cropped.inputs[0].extents, (Dims{1, 4, 6, width}));
+    EXPECT_EQ(cropped.inputs[0].strides, strides);
+  }
 }
 
 TEST(GraphDialect, LeavesOutWhatPartitioningAdds) {
