@@ -384,6 +384,25 @@ TEST_F(GraphCommand, ReadsHarnessFiles) {
   ExpectRefused("graph --batch=absent", "absent:1: --case=none.json must name a file");
 }
 
+// The oracle would take long: a sample of elements, and the line says how many.
+TEST_F(GraphCommand, ChecksASampleOfWhatIsLarge) {
+  Put("conv.json", Conv("[2, 9, 2]"));
+  const Outcome outcome = Succeeds("graph --in-shapes=0:4x4096x64+1:3x64x64 conv.json");
+  EXPECT_NE(outcome.out.find(" elements  operation 0 "), std::string::npos) << outcome.out;
+  EXPECT_NE(outcome.out.find(" of 1048576 elements  "), std::string::npos) << outcome.out;
+  EXPECT_EQ(outcome.out.find(" 1048576 of "), std::string::npos) << outcome.out;
+  GraphRequest request;
+  request.words = {"--in-shapes=0:4x4096x64+1:3x64x64", Path("conv.json")};
+  request.tamper = [](std::vector<TensorBuffer>& outputs, bool) {
+    outputs[0].Set(outputs[0].elements() - 1, 1e6);
+  };
+  testing::internal::CaptureStdout();
+  const Result<int> code = RunGraphs(request);
+  const std::string out = testing::internal::GetCapturedStdout();
+  ASSERT_TRUE(code.ok());
+  EXPECT_EQ(*code, 1) << out;
+}
+
 // As old versions of benchdnn wrote them.
 TEST_F(GraphCommand, NegativePadsTakeWindowsAway) {
   Put("conv.json", Conv("[2, 9, 2]"));

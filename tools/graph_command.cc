@@ -109,9 +109,14 @@ class GraphReporter {
  private:
   static void PrintPassed(const std::string& name, const OpReport& report) {
     const CheckReport& check = report.check;
-    char agreement[64] = "same bits";
+    char agreement[128] = "same bits";
     if (!check.exact) {
       std::snprintf(agreement, sizeof agreement, "error %.1f%% of bound", 100 * check.worst);
+    }
+    if (check.sampled) {
+      std::snprintf(agreement, sizeof agreement, "error %.1f%% of bound at %lld of %lld elements",
+                    100 * check.worst, static_cast<long long>(check.checked_elements),
+                    static_cast<long long>(check.elements));
     }
     std::printf("PASS %10.3f ms %8.2f GFLOP/s  %-8s %s  %s %s\n", check.seconds * 1e3,
                 check.seconds > 0 ? check.flops / check.seconds * 1e-9 : 0, check.kernel.c_str(),
