@@ -36,7 +36,8 @@ class ProblemOptions {
   // Whether Set takes this token.
   bool Takes(std::string_view token) const;
 
-  // `token` is an option, else an error. On an error nothing has changed.
+  // `token` is an option, else an error. On an error nothing has changed. An empty value, as in
+  // --stag=, is the option's default.
   Status Set(std::string_view token);
 
   bool transposed() const { return transposed_; }
