@@ -448,18 +448,6 @@ TEST(Options, Match) {
   EXPECT_EQ(Parse("--stag=acb --match=iw ic1ih3oc1kh1 ic1iw3oc1kw1").size(), 1u);
 }
 
-TEST(Options, AnEmptyValueIsTheDefault) {
-  const std::string problem = " mb1ic2ih5oc2kh1";
-  const std::vector<ProblemCase> plain = Parse("--deconv" + problem);
-  const std::vector<ProblemCase> restored = Parse(
-      "--deconv --dir=BWD_D,BWD_W --dt=bf16 --stag=axb --wtag=axb --dtag=axb --mb=3 "
-      "--match=none --strides=50x25x5x1:: --dir= --dt= --stag= --wtag= --dtag= --mb= "
-      "--match= --strides=" +
-      problem);
-  ASSERT_EQ(restored.size(), 1u);
-  EXPECT_EQ(restored[0].text, plain[0].text);
-}
-
 TEST(Options, Errors) {
   ExpectError("--dir=BWD_X", "--dir: 'BWD_X' must be one of FWD_D");
   ExpectError("--dir=BWD_W,", "--dir: '' must be one of");

@@ -226,6 +226,41 @@ bool Alike(const ProblemAxis& a, const ProblemAxis& b) {
          a.dilation == b.dilation && a.pad_begin == b.pad_begin;
 }
 
+// Axes that are all alike are written once.
+std::string Written(const ProblemDescriptor& descriptor, bool compact) {
+  const std::vector<ProblemAxis>& axes = descriptor.axes;
+  const std::string_view letters = kLetters.substr(kLetters.size() - axes.size());
+  const std::string gap = compact ? "" : "_";
+  const bool alike = std::all_of(
+      axes.begin(), axes.end(), [&](const ProblemAxis& axis) { return Alike(axis, axes.front()); });
+  std::string text;
+  if (!compact || descriptor.groups != 1) text += "g" + std::to_string(descriptor.groups);
+  if (!compact || descriptor.batch != 2) text += "mb" + std::to_string(descriptor.batch);
+  const auto append = [&](char kind, int64_t ProblemAxis::*field) {
+    for (size_t i = 0; i < (alike ? 1 : axes.size()); ++i) {
+      text += std::string{kind, letters[i]} + std::to_string(axes[i].*field);
+    }
+  };
+  const auto is_default = [&](int64_t ProblemAxis::*field, int64_t value) {
+    return std::all_of(axes.begin(), axes.end(),
+                       [&](const ProblemAxis& axis) { return axis.*field == value; });
+  };
+  text += gap + "ic" + std::to_string(descriptor.in_channels);
+  append('i', &ProblemAxis::in);
+  text += gap + "oc" + std::to_string(descriptor.out_channels);
+  append('o', &ProblemAxis::out);
+  for (const auto& [kind, field] :
+       {std::pair('k', &ProblemAxis::kernel), std::pair('s', &ProblemAxis::stride),
+        std::pair('p', &ProblemAxis::pad_begin), std::pair('d', &ProblemAxis::dilation)}) {
+    if (compact && kind == 's' && is_default(field, 1)) continue;
+    if (compact && kind == 'd' && is_default(field, 0)) continue;
+    text += gap;
+    append(kind, field);
+  }
+  if (!descriptor.name.empty()) text += gap + "n\"" + descriptor.name + "\"";
+  return text;
+}
+
 }  // namespace
 
 int64_t ParseNumber(std::string_view digits) {
@@ -264,30 +299,10 @@ Result<ProblemDescriptor> ParseDescriptor(std::string_view token, bool transpose
   return descriptor;
 }
 
-std::string ToString(const ProblemDescriptor& descriptor) {
-  const std::vector<ProblemAxis>& axes = descriptor.axes;
-  const std::string_view letters = kLetters.substr(kLetters.size() - axes.size());
-  const bool alike = std::all_of(
-      axes.begin(), axes.end(), [&](const ProblemAxis& axis) { return Alike(axis, axes.front()); });
-  std::string text =
-      "g" + std::to_string(descriptor.groups) + "mb" + std::to_string(descriptor.batch);
-  const auto append = [&](char kind, int64_t ProblemAxis::*field) {
-    for (size_t i = 0; i < (alike ? 1 : axes.size()); ++i) {
-      text += std::string{kind, letters[i]} + std::to_string(axes[i].*field);
-    }
-  };
-  text += "_ic" + std::to_string(descriptor.in_channels);
-  append('i', &ProblemAxis::in);
-  text += "_oc" + std::to_string(descriptor.out_channels);
-  append('o', &ProblemAxis::out);
-  for (const auto& [kind, field] :
-       {std::pair('k', &ProblemAxis::kernel), std::pair('s', &ProblemAxis::stride),
-        std::pair('p', &ProblemAxis::pad_begin), std::pair('d', &ProblemAxis::dilation)}) {
-    text += '_';
-    append(kind, field);
-  }
-  if (!descriptor.name.empty()) text += "_n\"" + descriptor.name + "\"";
-  return text;
+std::string ToString(const ProblemDescriptor& descriptor) { return Written(descriptor, false); }
+
+std::string ToCompactString(const ProblemDescriptor& descriptor) {
+  return Written(descriptor, true);
 }
 
 }  // namespace convgrad::onednn

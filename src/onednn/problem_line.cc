@@ -170,7 +170,10 @@ Status ProblemParser::AcceptDescriptor(std::string_view token) {
   for (const Alternative<CaseChoice>& choice : options_.Choices()) {
     for (const Alternative<int64_t>& batch : options_.batches()) {
       descriptor->batch = batch.value == 0 ? own_batch : batch.value;
-      if (!options_.Matches(ToString(*descriptor))) continue;
+      if (!options_.Matches(std::string(token)) && !options_.Matches(ToString(*descriptor)) &&
+          !options_.Matches(OptionsText(choice.value) + ToCompactString(*descriptor))) {
+        continue;
+      }
       const std::string& refusal = choice.refusal.empty() ? batch.refusal : choice.refusal;
       if (!refusal.empty()) {
         skipped_.Add(refusal);

@@ -40,8 +40,10 @@ struct ProblemReading {
 // - The defaults are benchdnn's: --conv --dir=FWD_B --dt=f32 --stag=any --wtag=any --dtag=any.
 //   `any` is the layout of the specification: NCX, OIX, for --deconv IOX.
 // - --reset restores all defaults but --conv or --deconv.
-// - --match=REGEX (ECMAScript, found anywhere) looks at the descriptor as ProblemCase::text has it,
-//   with all its entries and its name. A comma in it separates nothing.
+// - --match=REGEX (ECMAScript, found anywhere) looks at the descriptor as it is given; as
+//   ProblemCase::text has it, with all its entries and its name; and at benchdnn's own text of the
+//   problem, the options that are no defaults and the compact descriptor. One of them is enough. A
+//   comma in it separates nothing.
 // - --batch=FILE is relative to the file that has it, or to one that includes that one. Options set
 //   inside hold after it, too.
 // - A token that ends with a backslash goes on with the next one, on whatever line that is, unless

@@ -323,8 +323,6 @@ std::vector<Alternative<CaseChoice>> ProblemOptions::Choices() const {
   return choices;
 }
 
-bool ProblemOptions::Matches(const std::string& descriptor) const {
-  return !match_ || match_(descriptor);
-}
+bool ProblemOptions::Matches(const std::string& text) const { return !match_ || match_(text); }
 
 }  // namespace convgrad::onednn

@@ -55,8 +55,8 @@ class ProblemOptions {
   // which a part is refused is refused for that part's reason.
   std::vector<Alternative<CaseChoice>> Choices() const;
 
-  // Whether --match lets this descriptor, with its name, pass.
-  bool Matches(const std::string& descriptor) const;
+  // Whether --match lets this text of a problem pass.
+  bool Matches(const std::string& text) const;
 
  private:
   Status SetValue(std::string_view key, std::string_view value);
