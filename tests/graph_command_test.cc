@@ -265,6 +265,8 @@ TEST(GraphOptions, RefuseWhatTheyCannotDo) {
       {"--op-attrs=9:strides:1 conv_2d.json", "--op-attrs: the graph has no operation 9"},
       {"--op-attrs=0:strides:ax1 conv_2d.json", "'ax1' is no value for 'strides' of operation 0"},
       {"--op-attrs=0:groups:1x2 conv_2d.json", "'1x2' is no value for 'groups'"},
+      {"--op-attrs=0:scale:inf conv_2d.json", "'inf' is no value for 'scale' of operation 0"},
+      {"--op-attrs=0:scale:1.5xnan conv_2d.json", "'1.5xnan' is no value for 'scale'"},
       {"--op-attrs=0:strides conv_2d.json", "'strides' must be an attribute with its value"},
       {"--dt=f64 conv_2d.json", "'f64' must be one of f32, bf16, f16 and undef"},
       {"--dt=0:f65 conv_2d.json", "--dt: id 0: 'f65' is no type"},

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <functional>
 #include <unordered_map>
 
@@ -64,9 +65,12 @@ std::optional<GraphValue> ParseAs(const GraphValue& value, std::string_view text
   if (std::holds_alternative<std::string>(value)) return std::string(text);
   if (std::holds_alternative<bool>(value)) return ParseBool(text);
   if (std::holds_alternative<std::vector<int64_t>>(value)) return ParseList<int64_t>(text);
-  if (std::holds_alternative<std::vector<float>>(value)) return ParseList<float>(text);
   const auto integers = ParseList<int64_t>(text);
   const auto reals = ParseList<float>(text);
+  if (reals && !std::ranges::all_of(*reals, [](float real) { return std::isfinite(real); })) {
+    return std::nullopt;  // a graph's text has no such number
+  }
+  if (std::holds_alternative<std::vector<float>>(value)) return reals;
   if (std::holds_alternative<int64_t>(value)) {
     if (!integers || integers->size() != 1) return std::nullopt;
     return integers->front();
