@@ -154,10 +154,11 @@ Status ParseKind(std::string_view text, std::string* kind) {
   return {};
 }
 
-// ID:VALUE+ID:VALUE, each id once.
+// ID:VALUE+ID:VALUE, each id once; nothing between two + is nothing.
 template <class T, class Parse>
 Status ParseById(std::string_view text, Parse parse, std::map<size_t, T>* values) {
   for (std::string_view part : SplitAt(text, '+')) {
+    if (part.empty()) continue;
     const size_t colon = part.find(':');
     size_t id = 0;
     if (colon == std::string_view::npos || !ParseWhole(part.substr(0, colon), &id)) {
