@@ -242,12 +242,13 @@ TEST(GraphOptions, ChangeTypesAttributesAndKinds) {
   EXPECT_EQ(TensorOf(some, 1).type, onednn::ElementType::kF16);
   EXPECT_EQ(TensorOf(some, 2).type, onednn::ElementType::kF32);
   const SerializedGraph other = *Changed(
-      "--op-kind=2:Abs --op-attrs=2:x:1*y:2x3*z:0.5*w:a --tensor-property=0:variable "
+      "--op-kind=2:Abs --op-attrs=2:x:1*y:2x3*z:0.5*v:0.5x2*w:a --tensor-property=0:variable "
       "other_kinds.json");
   EXPECT_EQ(other.ops[2].kind, "Abs");
   EXPECT_EQ(*other.ops[2].Find("x"), onednn::GraphValue(int64_t{1}));
   EXPECT_EQ(*other.ops[2].Find("y"), onednn::GraphValue(Dims{2, 3}));
   EXPECT_EQ(*other.ops[2].Find("z"), onednn::GraphValue(0.5f));
+  EXPECT_EQ(*other.ops[2].Find("v"), onednn::GraphValue(std::vector<float>{0.5f, 2}));
   EXPECT_EQ(*other.ops[2].Find("w"), onednn::GraphValue(std::string("a")));
   EXPECT_EQ(TensorOf(other, 0).property, onednn::PropertyType::kVariable);
 }

@@ -50,7 +50,11 @@ GraphValue TypedLike(std::string_view name, std::string_view text) {
   }
   if (name == "groups") return int64_t{0};
   const auto list = ParseList<int64_t>(text);
-  if (!list) return ParseList<float>(text) ? GraphValue(0.0f) : GraphValue(std::string());
+  if (!list) {
+    const auto reals = ParseList<float>(text);
+    if (!reals) return std::string();
+    return reals->size() == 1 ? GraphValue(0.0f) : GraphValue(std::vector<float>());
+  }
   return list->size() == 1 ? GraphValue(int64_t{0}) : GraphValue(std::vector<int64_t>());
 }
 
