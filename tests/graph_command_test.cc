@@ -466,6 +466,9 @@ TEST_F(GraphCommand, OptionsOfAHarnessThatCannotBeReadSkipGraphs) {
         "SKIP own.json: bad:7: --in-shapes: id 0: '2x7x2--op-attrs=0:strides:2' is no shape"}) {
     EXPECT_NE(outcome.out.find(piece), std::string::npos) << outcome.out << "lacks " << piece;
   }
+  Put("none", "--frobnicate own.json");
+  EXPECT_TRUE(Succeeds("graph --batch=none")
+                  .out.ends_with("\nnothing ran: 0 passed, 0 failed, 1 skipped\n"));
   ExpectRefused("graph --batch=bad --dump", "bad:2: --in-shapes: id 0: ");
   ExpectRefused("graph --in-shapes=0:2*abc:3 own.json", "--in-shapes: id 0: ");
 }

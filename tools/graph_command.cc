@@ -102,7 +102,8 @@ class GraphReporter {
   }
 
   int Close() const {
-    std::printf("%d passed, %d failed, %d skipped\n", passed_, failed_, skipped_);
+    std::printf("%s%d passed, %d failed, %d skipped\n",
+                passed_ + failed_ == 0 ? "nothing ran: " : "", passed_, failed_, skipped_);
     return failed_ == 0 ? 0 : 1;
   }
 
