@@ -1,5 +1,3 @@
-#include <unistd.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
@@ -7,6 +5,7 @@
 #include <memory>
 
 #include "core/text.h"
+#include "tools/available_memory.h"
 #include "tools/case_check.h"
 #include "tools/commands.h"
 #include "tools/problem_words.h"
@@ -76,12 +75,9 @@ double BytesOf(const Case& item) {
   return bytes;
 }
 
-// A log may come from a larger machine. The data is there twice, for its comparison.
-bool FitsThisMachine(const Case& item) {
-  const double memory =
-      static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
-  return BytesOf(item) < memory / 3;
-}
+// A log may come from a larger machine. The data is there twice, for its comparison, and a
+// workspace beside it.
+bool FitsThisMachine(const Case& item) { return BytesOf(item) < AvailableMemory() / 3; }
 
 BenchRow Time(const Case& item, const BenchSettings& settings) {
   BenchRow row;
