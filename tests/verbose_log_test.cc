@@ -130,7 +130,8 @@ TEST(Line, WhatIsMissing) {
   const std::string line = Line("forward_training", kPlain);
   const std::string without_time = line.substr(0, line.rfind(','));
   EXPECT_NE(ErrorOf(without_time).find("its time"), std::string::npos);
-  for (const char* time : {",", ",-1", ",nan", ",inf", ",fast", ",1e999", ",1.5.5"}) {
+  for (const char* time :
+       {",", ",-1", ",nan", ",inf", ",fast", ",1e999", ",1e308", ",1.1e12", ",1.5.5"}) {
     EXPECT_NE(ErrorOf(without_time + time).find("its time"), std::string::npos) << time;
   }
   EXPECT_NE(ErrorOf(without_time.substr(0, without_time.rfind(','))).find("a problem"),

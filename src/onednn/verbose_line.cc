@@ -90,7 +90,8 @@ std::optional<double> ReadMilliseconds(const Fields& fields, size_t begin) {
   double value = -1;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  if (!std::isfinite(value) || value < 0) return std::nullopt;
+  constexpr double kLongest = 1e12;  // thirty years: sums of such numbers would mean nothing
+  if (!std::isfinite(value) || value < 0 || value > kLongest) return std::nullopt;
   return value;
 }
 
