@@ -255,6 +255,12 @@ TEST(Replayed, Refusals) {
             std::string::npos);
 }
 
+TEST(Replayed, NamesANegativeEntry) {
+  EXPECT_NE(Refusal(Line("forward_training", kPlain, "", "mb2_ic8oc4_iw5ow3kw3sw1dw0pw-1"))
+                .find("pw must be followed by a number"),
+            std::string::npos);
+}
+
 // --- logs ---------------------------------------------------------------------------------------
 
 TEST(Log, GroupsEqualCalls) {

@@ -66,11 +66,12 @@ bool AreTensors(std::string_view field) {
          field.starts_with("fsrc:");
 }
 
-// Entries of problem lines: words of letters and digits that name both channels.
+// Entries of problem lines: words of letters and digits that name both channels. A minus is read
+// with them, so that what is wrong with ph-1 is said where entries are.
 bool IsDescriptor(std::string_view field) {
   if (!field.starts_with("mb") && !field.starts_with("g")) return false;
   const auto is_entry = [](char c) {
-    return c == '_' || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+    return c == '_' || c == '-' || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
   };
   return std::all_of(field.begin(), field.end(), is_entry) &&
          field.find("ic") != std::string_view::npos && field.find("oc") != std::string_view::npos;
