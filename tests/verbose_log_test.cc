@@ -263,6 +263,17 @@ TEST(Replayed, NamesANegativeEntry) {
 
 // --- logs ---------------------------------------------------------------------------------------
 
+TEST(Log, RecordsThatRanTogether) {
+  VerboseLog log;
+  log.Accept("step " + Line("forward_training", kPlain) + Line("backward_data", kPlain) +
+             "dnnl_verbose,exec,cpu,reorder,x");
+  ASSERT_EQ(log.groups().size(), 2u);
+  EXPECT_EQ(log.groups()[0].milliseconds, 0.25);
+  EXPECT_EQ(log.groups()[1].call.pass, "backward_data");
+  EXPECT_EQ(log.other_primitives().total(), 1);
+  EXPECT_EQ(log.verbose_lines(), 1);
+}
+
 TEST(Log, GroupsEqualCalls) {
   VerboseLog log;
   log.Accept("onednn_verbose,v1,info,oneDNN v3.5.3 (commit 66f0cb9eb66affd2)");

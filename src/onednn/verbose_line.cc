@@ -36,13 +36,24 @@ Fields SplitAt(std::string_view text, char separator) {
   return parts;
 }
 
-// What follows the marker, which other output of the same line may precede.
-std::optional<std::string_view> AfterMarker(std::string_view line) {
+struct Marker {
+  size_t begin = std::string_view::npos, end = std::string_view::npos;
+};
+
+Marker FindMarker(std::string_view line, size_t from) {
+  Marker first;
   for (std::string_view marker : {"onednn_verbose,", "dnnl_verbose,", "mkldnn_verbose,"}) {
-    const size_t begin = line.find(marker);
-    if (begin != std::string_view::npos) return line.substr(begin + marker.size());
+    const size_t begin = line.find(marker, from);
+    if (begin < first.begin) first = {begin, begin + marker.size()};
   }
-  return std::nullopt;
+  return first;
+}
+
+// What follows the marker, which other output of the same line may precede, up to the next one.
+std::optional<std::string_view> AfterMarker(std::string_view line) {
+  const Marker marker = FindMarker(line, 0);
+  if (marker.begin == std::string_view::npos) return std::nullopt;
+  return line.substr(marker.end, NextRecord(line) - marker.end);
 }
 
 // The first field from `begin` for which `is` holds; fields.size() if there is none.
@@ -171,6 +182,12 @@ Status ReadCall(const Fields& fields, size_t begin, VerboseCall* call) {
 }
 
 }  // namespace
+
+size_t NextRecord(std::string_view line) {
+  const Marker marker = FindMarker(line, 0);
+  if (marker.begin == std::string_view::npos) return line.size();
+  return std::min(FindMarker(line, marker.end).begin, line.size());
+}
 
 Result<VerboseLine> ParseVerboseLine(std::string_view line) {
   VerboseLine result;
