@@ -75,6 +75,14 @@ TEST(Options, MatchLooksAtThreeTexts) {
   EXPECT_EQ(TextsOf("--match=^mb3ic4ih7oc4oh3kh3sh2ph1dh1n.a.$" + name).size(), 1u);
 }
 
+// --- descriptors --------------------------------------------------------------------------------
+
+TEST(Descriptors, TheLastOfAnEntryCountsAndNoOutIsNone) {
+  EXPECT_EQ(TextsOf("ic7ic2ih5oh9oc2kh3ph1oh0"), TextsOf("ic2ih5oc2kh3ph1"));
+  EXPECT_EQ(TextsOf("ic2ih5iw5ow0oc2kh3kw1ph1"), TextsOf("ic2ih5iw5oc2kh3kw1ph1"));
+  ExpectError("ic2ih5oc0kh1", "oc 0 must be at least 1");
+}
+
 // --- continuation lines -------------------------------------------------------------------------
 
 TEST(Continuation, JoinsTheNextToken) {

@@ -47,7 +47,7 @@ Slot FindSlot(std::string_view rest, Entries* entries) {
   const size_t kind = kKinds.find(rest[0]);
   const size_t letter = kLetters.find(rest[1]);
   if (kind == std::string_view::npos || letter == std::string_view::npos) return {};
-  const int64_t least = kind == kPad || kind == kDilation ? 0 : 1;
+  const int64_t least = kind == kOut || kind == kPad || kind == kDilation ? 0 : 1;
   return {2, &entries->axes[letter][kind], least};
 }
 
@@ -77,7 +77,6 @@ Status ReadEntry(std::string_view token, size_t* position, Entries* entries) {
   const size_t end = std::min(rest.find_first_not_of("0123456789", slot.length), rest.size());
   const std::string digits(rest.substr(slot.length, end - slot.length));
   if (digits.empty()) return Fail(token, key + " must be followed by a number of decimal digits");
-  if (slot.number->has_value()) return Fail(token, key + " " + digits + " is given twice");
   const int64_t value = ParseNumber(digits);
   if (value < 0) {
     return Fail(token, key + " " + digits + " is larger than " + std::to_string(kLargestNumber));
@@ -86,6 +85,7 @@ Status ReadEntry(std::string_view token, size_t* position, Entries* entries) {
     return Fail(token, key + " " + digits + " must be at least " + std::to_string(slot.least));
   }
   *slot.number = value;
+  if (value == 0 && key[0] == 'o') slot.number->reset();  // of out: not given
   *position += end;
   return {};
 }
