@@ -83,6 +83,14 @@ TEST(Descriptors, TheLastOfAnEntryCountsAndNoOutIsNone) {
   ExpectError("ic2ih5oc0kh1", "oc 0 must be at least 1");
 }
 
+TEST(Descriptors, ANameTakesTheRest) {
+  const std::string problem = "mb1ic2ih5oc2kh1";
+  EXPECT_EQ(TextsOf(problem + "n\"a\"*4"), TextsOf(problem + "n\"a*4\""));
+  EXPECT_EQ(TextsOf(problem + "n\"open to  the end \n"),
+            TextsOf(problem + "n\"open to  the end\""));
+  EXPECT_EQ(TextsOf(problem + "n\"open\n" + problem).size(), 2u);
+}
+
 // --- continuation lines -------------------------------------------------------------------------
 
 TEST(Continuation, JoinsTheNextToken) {

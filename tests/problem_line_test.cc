@@ -224,8 +224,7 @@ TEST(Descriptor, Errors) {
   ExpectError("ic1iw3oc1kw5", "ow follows from the rest as less than 1");
   ExpectError("--deconv ic1iw3oc1kw1pw2", "ow follows from the rest as less than 1");
   ExpectError("ic1iw3oc1kw900000000000000dw900000000000000ow3", "axis w follow as more than");
-  ExpectError("ic1iw3oc1kw1na\"b\"c", "the name after n must not have quotes");
-  ExpectError("ic1iw3oc1kw1n\"open", "must close its double quote");
+  ExpectError("--dir=\"FWD_D ic1iw3oc1kw1", "must close its double quote");
   ExpectError("mb900000000000ic900000000000iw3oc1kw1", "more bytes than 64 bits");
 }
 
@@ -571,7 +570,7 @@ TEST_F(BatchFile, Errors) {
   EXPECT_EQ(ErrorOf("--batch=" + outer).find(wrong + ":3: descriptor 'ic1iw3oc1kw5'"), 0u);
   const std::string option = Write("option.txt", "--skip-impl=ref\n");
   EXPECT_EQ(ErrorOf("--batch=" + option).find(option + ":1: '--skip-impl=ref' is not"), 0u);
-  const std::string quote = Write("quote.txt", "ic1iw3oc1kw1n\"a\nb\"\n");
+  const std::string quote = Write("quote.txt", "--dir=\"a\nb\"\n");
   EXPECT_EQ(ErrorOf("--batch=" + quote).find(quote + ":1: token"), 0u);
   const std::string missing = Write("missing.txt", "--batch=none.txt\n");
   EXPECT_EQ(ErrorOf("--batch=" + missing).find(missing + ":1: --batch=none.txt must"), 0u);

@@ -25,6 +25,10 @@ Result<std::string_view> NextToken(std::string_view line, size_t* position) {
     if (!quoted && kBlanks.find(line[end]) != std::string_view::npos) break;
   }
   const std::string_view token = line.substr(begin, end - begin);
+  if (quoted && token.front() != '-') {  // of a name that takes the rest of its line
+    *position = line.size();
+    return token.substr(0, token.find_last_not_of(kBlanks) + 1);
+  }
   if (quoted) {
     return Status(StatusCode::kInvalidArgument,
                   "token " + Shown(token) + " must close its double quote on its line");

@@ -1,7 +1,8 @@
 // The words of benchdnn's files, of problems and of graphs: lines in, tokens out. Blanks separate
-// tokens, except inside double quotes; a token that begins with '#' and the rest of its line is a
-// comment; a token that ends with a backslash goes on with the next one, on whatever line that is,
-// unless the next one begins with --. Knows no option and no file.
+// tokens, except inside double quotes; a quote that is not closed takes the rest of its line, and
+// is an error in an option; a token that begins with '#' and the rest of its line is a comment; a
+// token that ends with a backslash goes on with the next one, on whatever line that is, unless the
+// next one begins with --. Knows no option and no file.
 #ifndef CONVGRAD_ONEDNN_OPTION_TOKENS_H_
 #define CONVGRAD_ONEDNN_OPTION_TOKENS_H_
 

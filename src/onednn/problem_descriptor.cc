@@ -51,17 +51,14 @@ Slot FindSlot(std::string_view rest, Entries* entries) {
   return {2, &entries->axes[letter][kind], least};
 }
 
+// All that follows n, without quotes: n"a"*4 is a*4.
 Status ReadName(std::string_view token, std::string_view rest, std::string* name) {
-  if (rest.size() >= 2 && rest.front() == '"' && rest.back() == '"') {
-    rest = rest.substr(1, rest.size() - 2);
-  }
-  const auto unprintable = [](char c) {
-    return c == '"' || static_cast<unsigned char>(c) < ' ' || c == 127;
-  };
+  const auto unprintable = [](char c) { return static_cast<unsigned char>(c) < ' ' || c == 127; };
   if (std::any_of(rest.begin(), rest.end(), unprintable)) {
-    return Fail(token, "the name after n must not have quotes inside or control characters");
+    return Fail(token, "the name after n must not have control characters");
   }
   *name = std::string(rest);
+  std::erase(*name, '"');
   return {};
 }
 
