@@ -1,13 +1,12 @@
 // Any text is a graph or an error; a graph comes back the same from what is written of it, and its
 // order can be asked for.
-#include "onednn/serialized_graph.h"
-
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <string>
 
 #include "onednn/graph_order.h"
+#include "onednn/serialized_graph.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace convgrad::onednn;

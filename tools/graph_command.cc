@@ -73,7 +73,8 @@ class GraphReporter {
   void Open(const GraphCase& item, const SerializedGraph& graph) {
     std::printf("graph %s", item.path.c_str());
     if (!item.choice.text.empty()) std::printf(" %s", item.choice.text.c_str());
-    if (!graph.version.empty()) std::printf(", version %s", graph.version.c_str());
+    if (!graph.version.empty())
+      std::printf(", version %s", OneLine(graph.version.substr(0, 40)).c_str());
     std::printf(", %zu operation%s\n", graph.ops.size(), graph.ops.size() == 1 ? "" : "s");
     replay_ = Replay(item);
   }
