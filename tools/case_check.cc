@@ -4,7 +4,6 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
-#include <cstring>
 #include <optional>
 
 #include "core/text.h"
@@ -168,10 +167,7 @@ class CaseChecker {
     for (size_t i = 0; i < inputs_.size(); ++i) {
       TensorBuffer& input = inputs_[i];
       if (!item_.inputs[i].values.empty()) {
-        for (int64_t v = 0; v < input.elements(); ++v) {
-          std::memcpy(static_cast<char*>(input.data()) + v * 8,
-                      &item_.inputs[i].values[static_cast<size_t>(v)], 8);
-        }
+        FillShape(input, item_.inputs[i].values);
       } else if (integers) {
         FillIntegers(input, range_, ++seed);
       } else {
