@@ -185,6 +185,11 @@ TEST(GraphOptions, ShapesAreInferredAgain) {
       {"--in-shapes=0:1x3x10x6*acdb unknown_shapes.json", 3, {1, 8, 10, 6}, {480, 1, 48, 8}},
       {"--in-shapes=0:1x3x10x6*acdb unknown_shapes.json", 7, {1, 3, 10, 6}, {180, 1, 18, 3}},
       {"--in-shapes=0:*dcba unknown_shapes.json", 0, {2, 3, 8, 8}, {1, 2, 6, 48}},
+      {"--in-shapes=+0:1x3x10x6++1:8x3x3x3+ unknown_shapes.json",
+       7,
+       {1, 3, 10, 6},
+       {180, 60, 6, 1}},
+      {"--in-shapes=0:dcba unknown_shapes.json", 0, {2, 3, 8, 8}, {1, 2, 6, 48}},
       {"--in-shapes=0:*400x100x10x1 unknown_shapes.json", 0, {2, 3, 8, 8}, {400, 100, 10, 1}},
       {"--in-shapes=7:*acdb unknown_shapes.json", 7, {2, 3, 8, 8}, {192, 1, 24, 3}},
       {"--op-attrs=1:strides:1x1 unknown_shapes.json", 7, {2, 3, 16, 16}, {768, 256, 16, 1}},
@@ -237,12 +242,13 @@ TEST(GraphOptions, ChangeTypesAttributesAndKinds) {
   EXPECT_EQ(TensorOf(some, 1).type, onednn::ElementType::kF16);
   EXPECT_EQ(TensorOf(some, 2).type, onednn::ElementType::kF32);
   const SerializedGraph other = *Changed(
-      "--op-kind=2:Abs --op-attrs=2:x:1*y:2x3*z:0.5*w:a --tensor-property=0:variable "
+      "--op-kind=2:Abs --op-attrs=2:x:1*y:2x3*z:0.5*v:0.5x2*w:a --tensor-property=0:variable "
       "other_kinds.json");
   EXPECT_EQ(other.ops[2].kind, "Abs");
   EXPECT_EQ(*other.ops[2].Find("x"), onednn::GraphValue(int64_t{1}));
   EXPECT_EQ(*other.ops[2].Find("y"), onednn::GraphValue(Dims{2, 3}));
   EXPECT_EQ(*other.ops[2].Find("z"), onednn::GraphValue(0.5f));
+  EXPECT_EQ(*other.ops[2].Find("v"), onednn::GraphValue(std::vector<float>{0.5f, 2}));
   EXPECT_EQ(*other.ops[2].Find("w"), onednn::GraphValue(std::string("a")));
   EXPECT_EQ(TensorOf(other, 0).property, onednn::PropertyType::kVariable);
 }
@@ -264,6 +270,8 @@ TEST(GraphOptions, RefuseWhatTheyCannotDo) {
       {"--op-attrs=9:strides:1 conv_2d.json", "--op-attrs: the graph has no operation 9"},
       {"--op-attrs=0:strides:ax1 conv_2d.json", "'ax1' is no value for 'strides' of operation 0"},
       {"--op-attrs=0:groups:1x2 conv_2d.json", "'1x2' is no value for 'groups'"},
+      {"--op-attrs=0:scale:inf conv_2d.json", "'inf' is no value for 'scale' of operation 0"},
+      {"--op-attrs=0:scale:1.5xnan conv_2d.json", "'1.5xnan' is no value for 'scale'"},
       {"--op-attrs=0:strides conv_2d.json", "'strides' must be an attribute with its value"},
       {"--dt=f64 conv_2d.json", "'f64' must be one of f32, bf16, f16 and undef"},
       {"--dt=0:f65 conv_2d.json", "--dt: id 0: 'f65' is no type"},
@@ -379,10 +387,90 @@ TEST_F(GraphCommand, ReadsHarnessFiles) {
   }
   Put("loop", "--batch=loop");
   ExpectRefused("graph --batch=loop", "must not nest files more than 16 deep");
-  Put("bad", "\n--in-shapes=x\n");
-  ExpectRefused("graph --batch=bad", "bad:2: --in-shapes: 'x' must begin with an id");
   Put("absent", "--case=none.json");
   ExpectRefused("graph --batch=absent", "absent:1: --case=none.json must name a file");
+}
+
+// The oracle would take long: a sample of elements, and the line says how many.
+TEST_F(GraphCommand, ChecksASampleOfWhatIsLarge) {
+  Put("conv.json", Conv("[2, 9, 2]"));
+  const Outcome outcome = Succeeds("graph --in-shapes=0:4x4096x64+1:3x64x64 conv.json");
+  EXPECT_NE(outcome.out.find(" elements  operation 0 "), std::string::npos) << outcome.out;
+  EXPECT_NE(outcome.out.find(" of 1048576 elements  "), std::string::npos) << outcome.out;
+  EXPECT_EQ(outcome.out.find(" 1048576 of "), std::string::npos) << outcome.out;
+  GraphRequest request;
+  request.words = {"--in-shapes=0:4x4096x64+1:3x64x64", Path("conv.json")};
+  request.tamper = [](std::vector<TensorBuffer>& outputs, bool) {
+    outputs[0].Set(outputs[0].elements() - 1, 1e6);
+  };
+  testing::internal::CaptureStdout();
+  const Result<int> code = RunGraphs(request);
+  const std::string out = testing::internal::GetCapturedStdout();
+  ASSERT_TRUE(code.ok());
+  EXPECT_EQ(*code, 1) << out;
+}
+
+// As old versions of benchdnn wrote them.
+TEST_F(GraphCommand, NegativePadsTakeWindowsAway) {
+  Put("conv.json", Conv("[2, 9, 2]"));
+  const Outcome conv = Succeeds("graph --op-attrs=0:pads_end:-2 conv.json");
+  EXPECT_NE(conv.out.find("src 0:2x7x2, weights 1:3x2x4 -> dst 2:2x6x4 f32\n1 passed, 0 failed"),
+            std::string::npos)
+      << conv.out;
+  const Outcome gradient =
+      Succeeds(Words{"graph", "--in-shapes=0:2x4x8", "--op-attrs=0:pads_end:-2",
+                     kGraphs + "conv_backward_data_1d.json"});
+  EXPECT_NE(gradient.out.find("pads_end is negative, which ConvolutionBackwardData here cannot"),
+            std::string::npos)
+      << gradient.out;
+  EXPECT_TRUE(gradient.out.ends_with("\n2 passed, 0 failed, 1 skipped\n")) << gradient.out;
+}
+
+// Comments end before lines are joined, as in problem files.
+TEST_F(GraphCommand, CommentsOfAHarnessEndWithTheirLine) {
+  Put("own.json", Conv("[2, 9, 2]"));
+  Put("list",
+      "--op-attrs=0:strides:2*\\\n"
+      "# about what follows \\\n"
+      "  pads_end:2,0:strides:3 \\ # about this line\n"
+      "  ,0:strides:4 \\\n"
+      "--case=own.json#1 # --case=none.json");
+  Put("own.json#1", Conv("[2, 9, 2]"));
+  const Outcome outcome = Succeeds("graph --batch=list");
+  EXPECT_TRUE(outcome.out.ends_with("\n3 passed, 0 failed, 0 skipped\n")) << outcome.out;
+  EXPECT_NE(outcome.out.find("own.json#1 --op-attrs=0:strides:2*pads_end:2, 1 operation\n"),
+            std::string::npos)
+      << outcome.out;
+  Put("open", "\n--case=\"own.json");
+  ExpectRefused("graph --batch=open", "open:2: token '--case=\"own.json' must close");
+}
+
+// An option that cannot be read concerns the graphs after it, not the rest of the file.
+TEST_F(GraphCommand, OptionsOfAHarnessThatCannotBeReadSkipGraphs) {
+  Put("own.json", Conv("[2, 9, 2]"));
+  Put("bad",
+      "--case=own.json\n"
+      "--in-shapes=0:2*abc:3x64x8*abc,0:3x9x2 --case=own.json\n"
+      "--mb=1 --case=own.json\n"
+      "--in-shapes= --case=own.json\n"
+      "--reset --frobnicate=1\n"
+      "--case=own.json\n"
+      "--reset --in-shapes=0:2x7x2--op-attrs=0:strides:2 own.json\n"
+      "--reset own.json\n");
+  const Outcome outcome = Succeeds("graph --batch=bad");
+  EXPECT_TRUE(outcome.out.ends_with("\n5 passed, 0 failed, 4 skipped\n")) << outcome.out;
+  for (const char* piece :
+       {"SKIP own.json: bad:2: --in-shapes: id 0: 'abc:3x64x8*abc' after the * is neither a tag",
+        "SKIP --mb=1 own.json: bad:2: --in-shapes: id 0: ",
+        "SKIP own.json: bad:5: '--frobnicate=1' is not an option of graphs",
+        "SKIP own.json: bad:7: --in-shapes: id 0: '2x7x2--op-attrs=0:strides:2' is no shape"}) {
+    EXPECT_NE(outcome.out.find(piece), std::string::npos) << outcome.out << "lacks " << piece;
+  }
+  Put("none", "--frobnicate own.json");
+  EXPECT_TRUE(Succeeds("graph --batch=none")
+                  .out.ends_with("\nnothing ran: 0 passed, 0 failed, 1 skipped\n"));
+  ExpectRefused("graph --batch=bad --dump", "bad:2: --in-shapes: id 0: ");
+  ExpectRefused("graph --in-shapes=0:2*abc:3 own.json", "--in-shapes: id 0: ");
 }
 
 TEST_F(GraphCommand, RefusesBadInputInOneSentence) {

@@ -81,8 +81,9 @@ TEST(ProblemLineTypes, OthersAreRefusedWithAReason) {
   }
   EXPECT_EQ(Parse("--dt=bf16:f64:bf16" + line).status().message(),
             "--dt: 'f64' must be one of f32, bf16 and f16");
-  EXPECT_EQ(Parse("--dt=bf16:f32" + line).status().message(),
-            "--dt: 'bf16:f32' must be one type, or three as src:wei:dst");
+  EXPECT_EQ(
+      Parse("--dt=bf16:f32" + line).status().message(),
+      "--dt: 'bf16:f32' must be one type, or three as src:wei:dst, or four as src:wei:bia:dst");
 }
 
 // ---- Operation lines ----

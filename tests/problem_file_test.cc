@@ -53,6 +53,44 @@ void ExpectError(const std::string& text, const std::string& part, bool lenient 
 
 constexpr const char* kProblem = "mb1ic2ih5oc2kh1";
 
+// --- options ------------------------------------------------------------------------------------
+
+TEST(Options, AnEmptyValueIsTheDefault) {
+  const std::vector<std::string> plain = TextsOf("--deconv mb1ic2ih5oc2kh1");
+  EXPECT_EQ(TextsOf("--deconv --dir=BWD_D,BWD_W --dt=bf16 --stag=axb --wtag=axb --dtag=axb --mb=3 "
+                    "--match=none --strides=50x25x5x1:: --dir= --dt= --stag= --wtag= --dtag= --mb= "
+                    "--match= --strides= mb1ic2ih5oc2kh1"),
+            plain);
+}
+
+// A problem as it is given, with all entries, and as benchdnn prints it.
+TEST(Options, MatchLooksAtThreeTexts) {
+  const std::string pair = " --dir=FWD_D,BWD_W ic4ih7_oc4_kh3ph1";
+  EXPECT_EQ(TextsOf("--match=7_oc4_kh3ph1$" + pair).size(), 2u);
+  EXPECT_EQ(TextsOf("--match=mb2_ic4ih7_oc4oh7_kh3_sh1_ph1_dh0" + pair).size(), 2u);
+  EXPECT_EQ(TextsOf("--match=ic4ih7oc4oh7kh3ph1" + pair).size(), 2u);
+  EXPECT_EQ(TextsOf("--match=BWD" + pair).size(), 1u);
+  EXPECT_EQ(TextsOf("--match=ic4ih7oc4oh7kh3sh1" + pair).size(), 0u);
+  const std::string name = " mb3ic4ih7oc4kh3sh2ph1dh1oh3n\"a\"";
+  EXPECT_EQ(TextsOf("--match=^mb3ic4ih7oc4oh3kh3sh2ph1dh1n.a.$" + name).size(), 1u);
+}
+
+// --- descriptors --------------------------------------------------------------------------------
+
+TEST(Descriptors, TheLastOfAnEntryCountsAndNoOutIsNone) {
+  EXPECT_EQ(TextsOf("ic7ic2ih5oh9oc2kh3ph1oh0"), TextsOf("ic2ih5oc2kh3ph1"));
+  EXPECT_EQ(TextsOf("ic2ih5iw5ow0oc2kh3kw1ph1"), TextsOf("ic2ih5iw5oc2kh3kw1ph1"));
+  ExpectError("ic2ih5oc0kh1", "oc 0 must be at least 1");
+}
+
+TEST(Descriptors, ANameTakesTheRest) {
+  const std::string problem = "mb1ic2ih5oc2kh1";
+  EXPECT_EQ(TextsOf(problem + "n\"a\"*4"), TextsOf(problem + "n\"a*4\""));
+  EXPECT_EQ(TextsOf(problem + "n\"open to  the end \n"),
+            TextsOf(problem + "n\"open to  the end\""));
+  EXPECT_EQ(TextsOf(problem + "n\"open\n" + problem).size(), 2u);
+}
+
 // --- continuation lines -------------------------------------------------------------------------
 
 TEST(Continuation, JoinsTheNextToken) {

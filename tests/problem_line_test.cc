@@ -211,14 +211,12 @@ TEST(Descriptor, Errors) {
   ExpectError("ic1oc1", "at least one spatial axis");
   ExpectError("ic1id3ih3oc1kd1kh1", "both of h and w or neither");
   ExpectError("ic1ih3iw3oc1kh1", "kw is missing");
-  ExpectError("ic1ic2iw3oc1kw1", "ic 2 is given twice");
   ExpectError("icxiw3oc1kw1", "ic must be followed by a number");
   ExpectError("ic-3iw3oc1kw1", "ic must be followed by a number");
   ExpectError("ic99999999999999999999iw3oc1kw1", "ic 99999999999999999999 is larger than");
   ExpectError("ic0iw3oc1kw1", "ic 0 must be at least 1");
   ExpectError("ic1iw3oc1kw1sw0", "sw 0 must be at least 1");
   ExpectError("g0ic1iw3oc1kw1", "g 0 must be at least 1");
-  ExpectError("ic1iw3oc1ow0kw1", "ow 0 must be at least 1");
   ExpectError("g3ic4iw3oc3kw1", "ic 4 must be a multiple of g 3");
   ExpectError("g3ic3iw3oc4kw1", "oc 4 must be a multiple of g 3");
   ExpectError("ic1iw3oc1kw1q5", "'q5' does not begin with one of g, mb");
@@ -226,8 +224,7 @@ TEST(Descriptor, Errors) {
   ExpectError("ic1iw3oc1kw5", "ow follows from the rest as less than 1");
   ExpectError("--deconv ic1iw3oc1kw1pw2", "ow follows from the rest as less than 1");
   ExpectError("ic1iw3oc1kw900000000000000dw900000000000000ow3", "axis w follow as more than");
-  ExpectError("ic1iw3oc1kw1na\"b\"c", "the name after n must not have quotes");
-  ExpectError("ic1iw3oc1kw1n\"open", "must close its double quote");
+  ExpectError("--dir=\"FWD_D ic1iw3oc1kw1", "must close its double quote");
   ExpectError("mb900000000000ic900000000000iw3oc1kw1", "more bytes than 64 bits");
 }
 
@@ -396,7 +393,6 @@ TEST(Tags, Errors) {
   ExpectError("--stag=aBx16b" + line, "blocked layouts are not supported");
   ExpectError("--wtag=ABcd16a16b" + line, "blocked layouts are not supported");
   ExpectError("--stag=zyx" + line, "--stag: tag 'zyx' must be any, a wildcard");
-  ExpectError("--stag=" + line, "--stag: tag '' must be any");
   ExpectError("--stag=abx,", "tag '' must be any");
   ExpectError("--stag=xxab" + line, "must be any, a wildcard");
   ExpectError("--stag=abc" + line, "tag 'abc' must have each letter of 'abcd' or 'nchw' once");
@@ -459,8 +455,7 @@ TEST(Options, Errors) {
   ExpectError("--mb=-1", "--mb: '-1' must be a number from 0");
   ExpectError("--mb=2x", "--mb: '2x' must be a number");
   ExpectError("--match=(", "--match: '(' is not a regular expression");
-  ExpectError("--match=", "a regular expression of 0 characters");
-  ExpectError("--match=" + std::string(300, 'a'), "of 300 characters must have from 1 to 256");
+  ExpectError("--match=" + std::string(300, 'a'), "of 300 characters must have at most 256");
   ExpectError("--cfg=f32", "'--cfg=f32' is not an option of problem lines");
   ExpectError("-v1", "'-v1' is not an option of problem lines");
   ExpectError("--conv=1", "'--conv=1' is not an option");
@@ -575,7 +570,7 @@ TEST_F(BatchFile, Errors) {
   EXPECT_EQ(ErrorOf("--batch=" + outer).find(wrong + ":3: descriptor 'ic1iw3oc1kw5'"), 0u);
   const std::string option = Write("option.txt", "--skip-impl=ref\n");
   EXPECT_EQ(ErrorOf("--batch=" + option).find(option + ":1: '--skip-impl=ref' is not"), 0u);
-  const std::string quote = Write("quote.txt", "ic1iw3oc1kw1n\"a\nb\"\n");
+  const std::string quote = Write("quote.txt", "--dir=\"a\nb\"\n");
   EXPECT_EQ(ErrorOf("--batch=" + quote).find(quote + ":1: token"), 0u);
   const std::string missing = Write("missing.txt", "--batch=none.txt\n");
   EXPECT_EQ(ErrorOf("--batch=" + missing).find(missing + ":1: --batch=none.txt must"), 0u);

@@ -127,13 +127,30 @@ TEST_F(ReplayTest, Refusals) {
   ExpectRefused("replay .", ".: the log cannot be read: Is a directory");
   ExpectRefused("replay empty.log", "empty.log: of 0 lines 0 are output of ONEDNN_VERBOSE=1");
   ExpectRefused("replay other.log", "other.log: of 2 lines 1 are output of ONEDNN_VERBOSE=1");
-  ExpectRefused("replay int8.log",
-                "none of 1 convolutions can be replayed, the first because the "
-                "types are src u8");
   ExpectRefused("replay --threads=x train.log", "--threads: 'x' is no number of threads");
   ExpectRefused("replay --kernel=none train.log", "none");
   ExpectRefused("replay --seconds=0 train.log", "--seconds more than 0");
   ExpectRefused("replay --json=no/such/folder.json train.log", "no/such");
+}
+
+// What is skipped with a reason is no error, and has no ratio.
+TEST_F(ReplayTest, NothingToRunIsNoError) {
+  Put("int8.log", std::string(kLog).substr(std::string(kLog).find(
+                      "onednn_verbose,v1,primitive,exec,cpu,convolution,brgconv,")));
+  const Outcome skipped = Succeeds("replay --json=int8.json int8.log");
+  EXPECT_NE(skipped.out.find("\nnothing ran\nskipped 1 convolution: the types are src u8"),
+            std::string::npos)
+      << skipped.out;
+  EXPECT_EQ(skipped.out.find("ratio"), std::string::npos) << skipped.out;
+  EXPECT_NE(Get("int8.json").find("the types are src u8"), std::string::npos);
+  std::string huge = std::string(kLog).substr(0, std::string(kLog).find("loss"));
+  huge.erase(0, huge.rfind("onednn_verbose", huge.rfind("mb2_")));
+  huge.replace(huge.rfind("mb2_"), 4, "mb2000000000_");
+  Put("huge.log", huge);
+  const Outcome refused = Succeeds("replay --threads=1 --json=huge.json huge.log");
+  EXPECT_NE(refused.out.find("\n1 thread: nothing ran, 1 problem was refused\n"), std::string::npos)
+      << refused.out;
+  EXPECT_EQ(Get("huge.json").find("\"ratio\""), std::string::npos);
 }
 
 // Written on a larger machine: the rest is replayed.
@@ -182,7 +199,8 @@ TEST_F(LenientTest, BenchAndExplainToo) {
 
 TEST_F(LenientTest, NothingToRunIsNoError) {
   const Outcome outcome = Succeeds("verify --lenient --batch=int8");
-  EXPECT_TRUE(outcome.out.ends_with("0 passed, 0 failed, 1 skipped\n")) << outcome.out;
+  EXPECT_TRUE(outcome.out.ends_with("\nnothing ran: 0 passed, 0 failed, 1 skipped\n"))
+      << outcome.out;
   Succeeds("bench --lenient --batch=int8");
   Succeeds("explain --lenient --batch=int8");
   ExpectRefused("verify --lenient --match=none --batch=inputs/shapes", "no problem is left");

@@ -130,7 +130,8 @@ TEST(Line, WhatIsMissing) {
   const std::string line = Line("forward_training", kPlain);
   const std::string without_time = line.substr(0, line.rfind(','));
   EXPECT_NE(ErrorOf(without_time).find("its time"), std::string::npos);
-  for (const char* time : {",", ",-1", ",nan", ",inf", ",fast", ",1e999", ",1.5.5"}) {
+  for (const char* time :
+       {",", ",-1", ",nan", ",inf", ",fast", ",1e999", ",1e308", ",1.1e12", ",1.5.5"}) {
     EXPECT_NE(ErrorOf(without_time + time).find("its time"), std::string::npos) << time;
   }
   EXPECT_NE(ErrorOf(without_time.substr(0, without_time.rfind(','))).find("a problem"),
@@ -254,7 +255,24 @@ TEST(Replayed, Refusals) {
             std::string::npos);
 }
 
+TEST(Replayed, NamesANegativeEntry) {
+  EXPECT_NE(Refusal(Line("forward_training", kPlain, "", "mb2_ic8oc4_iw5ow3kw3sw1dw0pw-1"))
+                .find("pw must be followed by a number"),
+            std::string::npos);
+}
+
 // --- logs ---------------------------------------------------------------------------------------
+
+TEST(Log, RecordsThatRanTogether) {
+  VerboseLog log;
+  log.Accept("step " + Line("forward_training", kPlain) + Line("backward_data", kPlain) +
+             "dnnl_verbose,exec,cpu,reorder,x");
+  ASSERT_EQ(log.groups().size(), 2u);
+  EXPECT_EQ(log.groups()[0].milliseconds, 0.25);
+  EXPECT_EQ(log.groups()[1].call.pass, "backward_data");
+  EXPECT_EQ(log.other_primitives().total(), 1);
+  EXPECT_EQ(log.verbose_lines(), 1);
+}
 
 TEST(Log, GroupsEqualCalls) {
   VerboseLog log;

@@ -20,6 +20,9 @@ struct CheckRequest {
   // Products that may be spent on the formulas, for each kind of data. All output elements are
   // checked when that suffices, else the first, the last and some between them.
   int64_t product_budget = 1'000'000;
+  // CheckOnInputs: a plan of more is not compared with the oracle, which would take minutes, but
+  // with the formulas alone, for which the budget is larger then.
+  double oracle_flops = 2e8;
   // Called after each run of the plan under test, before anything is compared: how tests show that
   // a wrong element, or a byte written beside them, is found.
   std::function<void(std::vector<TensorBuffer>&, bool integers)> tamper;
@@ -36,6 +39,7 @@ struct CheckReport {
   double seconds = 0;            // of one run
   double flops = 0;              // of one run
   bool exact = false;            // CheckOnInputs: all bits were compared, not distances
+  bool sampled = false;          // CheckOnInputs: checked_elements are all that were looked at
 };
 
 // Integer data must agree bit for bit. Real data must lie within the plan's error bound times the

@@ -73,7 +73,8 @@ class GraphReporter {
   void Open(const GraphCase& item, const SerializedGraph& graph) {
     std::printf("graph %s", item.path.c_str());
     if (!item.choice.text.empty()) std::printf(" %s", item.choice.text.c_str());
-    if (!graph.version.empty()) std::printf(", version %s", graph.version.c_str());
+    if (!graph.version.empty())
+      std::printf(", version %s", OneLine(graph.version.substr(0, 40)).c_str());
     std::printf(", %zu operation%s\n", graph.ops.size(), graph.ops.size() == 1 ? "" : "s");
     replay_ = Replay(item);
   }
@@ -102,16 +103,22 @@ class GraphReporter {
   }
 
   int Close() const {
-    std::printf("%d passed, %d failed, %d skipped\n", passed_, failed_, skipped_);
+    std::printf("%s%d passed, %d failed, %d skipped\n",
+                passed_ + failed_ == 0 ? "nothing ran: " : "", passed_, failed_, skipped_);
     return failed_ == 0 ? 0 : 1;
   }
 
  private:
   static void PrintPassed(const std::string& name, const OpReport& report) {
     const CheckReport& check = report.check;
-    char agreement[64] = "same bits";
+    char agreement[128] = "same bits";
     if (!check.exact) {
       std::snprintf(agreement, sizeof agreement, "error %.1f%% of bound", 100 * check.worst);
+    }
+    if (check.sampled) {
+      std::snprintf(agreement, sizeof agreement, "error %.1f%% of bound at %lld of %lld elements",
+                    100 * check.worst, static_cast<long long>(check.checked_elements),
+                    static_cast<long long>(check.elements));
     }
     std::printf("PASS %10.3f ms %8.2f GFLOP/s  %-8s %s  %s %s\n", check.seconds * 1e3,
                 check.seconds > 0 ? check.flops / check.seconds * 1e-9 : 0, check.kernel.c_str(),
@@ -177,6 +184,7 @@ Status WriteFile(const std::string& path, const std::string& text) {
 Result<int> Dump(const ParsedWords& parsed) {
   std::string text;
   for (const GraphCase& item : parsed.cases) {
+    if (!item.choice.refusal.empty()) return Invalid(item.choice.refusal);
     Result<SerializedGraph> graph = Load(item);
     if (!graph.ok()) return graph.status();
     Result<SerializedGraph> rewritten = onednn::Rewrite(*graph, item.choice.overrides);
@@ -211,6 +219,11 @@ Result<int> RunGraphs(const GraphRequest& request) {
   };
   for (const GraphCase& item : parsed->cases) {
     progress.Set(Join("graph ", Replay(item)));
+    if (!item.choice.refusal.empty()) {
+      progress.Clear();
+      reporter.Skip(Join(Replay(item), ": ", item.choice.refusal));
+      continue;
+    }
     const Result<SerializedGraph> graph = Load(item);
     if (!graph.ok()) return graph.status();
     // Of a harness file, what cannot run is left out and counted; of the command's own words, it

@@ -94,7 +94,14 @@ std::string ReplayTableLine(const ReplayRow& row) {
 
 std::string ReplaySummary(std::span<const ReplayRow> rows, const onednn::VerboseLog& log) {
   std::string text;
+  if (rows.empty()) text = "nothing ran\n";
   for (const auto& [threads, total] : TotalsOf(rows)) {
+    if (total.calls == 0) {
+      text +=
+          Join(threads, threads == 1 ? " thread: " : " threads: ", "nothing ran, ", total.refused,
+               total.refused == 1 ? " problem was" : " problems were", " refused\n");
+      continue;
+    }
     text += Join(threads, threads == 1 ? " thread: " : " threads: ", total.calls, " calls of ",
                  total.problems, " problems, ");
     text += Format("%.3f ms in the log, %.3f ms in convgrad, ratio %.2fx, saved %.3f ms\n",
@@ -146,13 +153,16 @@ std::string ReplayJson(std::span<const ReplayRow> rows, const onednn::VerboseLog
     problems.push_back(std::move(entry));
   }
   for (const auto& [threads, total] : TotalsOf(rows)) {
-    totals.push_back({{"threads", threads},
-                      {"problems", total.problems},
-                      {"calls", total.calls},
-                      {"log_ms", total.logged},
-                      {"convgrad_ms", total.convgrad},
-                      {"ratio", Ratio(total.logged, total.convgrad)},
-                      {"saved_ms", total.logged - total.convgrad}});
+    Json entry = {{"threads", threads},
+                  {"problems", total.problems},
+                  {"calls", total.calls},
+                  {"log_ms", total.logged},
+                  {"convgrad_ms", total.convgrad}};
+    if (total.calls > 0) {
+      entry["ratio"] = Ratio(total.logged, total.convgrad);
+      entry["saved_ms"] = total.logged - total.convgrad;
+    }
+    totals.push_back(std::move(entry));
   }
   for (const onednn::CountedReason& entry : log.skipped().entries()) {
     skipped.push_back({{"reason", entry.reason}, {"calls", entry.count}});

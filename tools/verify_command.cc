@@ -78,7 +78,8 @@ Result<int> VerifyProblems(const VerifyRequest& request) {
     }
     std::fflush(stdout);
   }
-  std::printf("%d passed, %d failed", passed, failed);
+  std::printf("%s%d passed, %d failed", passed + failed == 0 ? "nothing ran: " : "", passed,
+              failed);
   if (request.lenient) {
     std::printf(", %lld skipped", static_cast<long long>(passed_over.problems.total()));
   }

@@ -44,18 +44,27 @@ void RenameAttributes(GraphOp& op) {
   }
 }
 
-void ExchangeAxes(LogicalTensor& tensor, size_t a, size_t b) {
-  if (!tensor.extents || std::max(a, b) >= tensor.extents->size()) return;
-  if (tensor.layout != LayoutType::kStrided || tensor.strides.size() != tensor.extents->size() ||
-      std::ranges::count(tensor.strides, kUnknownExtent) > 0) {
-    // Dense in the order that the axes had before.
-    tensor.layout = LayoutType::kStrided;
-    tensor.strides.assign(tensor.extents->size(), 1);
-    for (size_t axis = tensor.extents->size() - 1; axis-- > 0;) {
-      const int64_t extent = std::max<int64_t>((*tensor.extents)[axis + 1], 1);
-      if (__builtin_mul_overflow(tensor.strides[axis + 1], extent, &tensor.strides[axis])) return;
+// Strides that are not known become those of dense elements, the last axis fastest. Whether there
+// are any.
+bool StateStrides(LogicalTensor& tensor) {
+  if (tensor.layout == LayoutType::kStrided && tensor.strides.size() == tensor.extents->size() &&
+      std::ranges::count(tensor.strides, kUnknownExtent) == 0) {
+    return true;
+  }
+  tensor.layout = LayoutType::kStrided;
+  tensor.strides.assign(tensor.extents->size(), 1);
+  for (size_t axis = tensor.extents->size() - 1; axis-- > 0;) {
+    const int64_t extent = std::max<int64_t>((*tensor.extents)[axis + 1], 1);
+    if (__builtin_mul_overflow(tensor.strides[axis + 1], extent, &tensor.strides[axis])) {
+      return false;
     }
   }
+  return true;
+}
+
+void ExchangeAxes(LogicalTensor& tensor, size_t a, size_t b) {
+  if (!tensor.extents || std::max(a, b) >= tensor.extents->size()) return;
+  if (!StateStrides(tensor)) return;
   std::swap((*tensor.extents)[a], (*tensor.extents)[b]);
   std::swap(tensor.strides[a], tensor.strides[b]);
 }
@@ -86,7 +95,6 @@ Dims SpatialExtents(const Dims& extents, std::string_view format, bool is_weight
 
 // Whether all windows of Convolution begin at the same pixels without what pads_end takes away.
 bool KeepsWindows(const GraphOp& op, size_t axis, int64_t pad_end) {
-  if (op.kind != "Convolution") return true;  // gradients: the extents are given, and checked
   const auto list = [&](std::string_view name) {
     const GraphValue* value = op.Find(name);
     const auto* numbers = value == nullptr ? nullptr : std::get_if<Dims>(value);
@@ -107,17 +115,49 @@ bool KeepsWindows(const GraphOp& op, size_t axis, int64_t pad_end) {
   return strides[axis] > 0 && room >= -pad_end && room % strides[axis] >= -pad_end;
 }
 
+// Src without its last `count` pixels along a spatial axis, in the same memory. Whether it is so.
+bool CropSrc(GraphOp& op, size_t axis, int64_t count) {
+  if (op.inputs.empty() || !op.inputs[0].extents) return false;
+  LogicalTensor src = op.inputs[0];
+  Dims& extents = *src.extents;
+  const size_t place = axis + (TextOf(op, "data_format", "NXC") == "NCX" ? 2 : 1);
+  const bool known = std::ranges::none_of(extents, [](int64_t extent) { return extent < 0; });
+  if (extents.size() < 3 || axis + 2 >= extents.size() || !known) return false;
+  if (extents[place] <= count || !StateStrides(src) || src.strides[place] < 0) return false;
+  extents[place] -= count;
+  op.inputs[0] = std::move(src);
+  return true;
+}
+
+// A Convolution and its gradient of weights read what pads_end takes away nowhere. Of the other
+// kinds the extents are given, and checked.
+bool HoldsWithoutPad(GraphOp& op, size_t axis, int64_t pad_end) {
+  if (op.kind == "Convolution") {
+    return KeepsWindows(op, axis, pad_end) || CropSrc(op, axis, -pad_end);
+  }
+  if (op.kind == "ConvolutionBackwardWeights" || op.kind == "ConvolutionBackpropFilters") {
+    return CropSrc(op, axis, -pad_end);
+  }
+  return true;
+}
+
 void DropNegativePads(GraphOp& op) {
   GraphValue* value = FindValue(op, "pads_end");
   auto* pads = value == nullptr ? nullptr : std::get_if<Dims>(value);
   if (pads == nullptr || TextOf(op, "auto_pad", "None") != "None") return;
   for (size_t axis = 0; axis < pads->size(); ++axis) {
     const int64_t pad = (*pads)[axis];
-    if (pad < 0 && pad > -(int64_t{1} << 31) && KeepsWindows(op, axis, pad)) (*pads)[axis] = 0;
+    if (pad < 0 && pad > -(int64_t{1} << 31) && HoldsWithoutPad(op, axis, pad)) (*pads)[axis] = 0;
   }
 }
 
 }  // namespace
+
+bool HasNegativePadsEnd(const GraphOp& op) {
+  const GraphValue* value = op.Find("pads_end");
+  const auto* pads = value == nullptr ? nullptr : std::get_if<Dims>(value);
+  return pads != nullptr && std::ranges::any_of(*pads, [](int64_t pad) { return pad < 0; });
+}
 
 GraphOp InCurrentWords(const GraphOp& op) {
   GraphOp current = op;

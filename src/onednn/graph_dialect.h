@@ -15,9 +15,12 @@ namespace convgrad::onednn {
 //   name make the current name of it, with the current names of its attributes.
 // - filter_format OIX or XIO of ConvTranspose, whose weights have their channel axes in the other
 //   order: IOX or XOI, and these axes of the weights exchanged.
-// - A negative pads_end that only takes off pixels which no window begins at is 0. Others stay, and
-//   are refused where the operation is checked.
+// - A negative pads_end is 0: of Convolution and ConvolutionBackwardWeights, where it takes windows
+//   away, src ends before the pixels that it takes off. One that takes all of src away stays, and
+//   is refused where the operation is checked.
 GraphOp InCurrentWords(const GraphOp& op);
+
+bool HasNegativePadsEnd(const GraphOp& op);
 
 }  // namespace convgrad::onednn
 

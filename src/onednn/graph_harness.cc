@@ -5,12 +5,13 @@
 #include <fstream>
 #include <utility>
 
+#include "onednn/option_tokens.h"
+
 namespace convgrad::onednn {
 namespace {
 
 constexpr std::string_view kBatch = "--batch=";
 constexpr std::string_view kCase = "--case=";
-constexpr std::string_view kBlanks = " \t\r\n\v\f";
 
 // Limits that only mistakes reach.
 constexpr size_t kDeepestFile = 16;
@@ -46,7 +47,10 @@ Status GraphHarness::AcceptWord(std::string_view word) {
     return Located(
         Invalid(std::string(word) + " must have a value, as in " + std::string(word) + "=FILE"));
   }
-  return word.starts_with("-") ? Located(options_.Set(word)) : AcceptGraph(word);
+  if (!word.starts_with("-")) return AcceptGraph(word);
+  if (sources_.empty()) return options_.Set(word);
+  options_.SetOrRefuse(word, Origin());
+  return {};
 }
 
 Result<std::string> GraphHarness::Find(std::string_view option, std::string_view name) const {
@@ -80,10 +84,7 @@ Status GraphHarness::AcceptGraph(std::string_view name) {
     return Located(Invalid("the options' alternatives make more than " +
                            std::to_string(kMostCases) + " cases"));
   }
-  std::string origin;
-  if (!sources_.empty()) {
-    origin = sources_.back().path + ":" + std::to_string(sources_.back().line);
-  }
+  const std::string origin = Origin();
   for (GraphChoice& choice : options_.Choices()) {
     cases_.push_back({*path, std::move(choice), origin});
   }
@@ -113,38 +114,32 @@ Status GraphHarness::AcceptFile(std::string_view name) {
   return status;
 }
 
+// An error of a word has its place already, one of the line not yet.
 Status GraphHarness::AcceptText(std::string_view text) {
-  std::string joined;
-  for (size_t at = 0; at < text.size();) {
-    const size_t end = std::min(text.find('\n', at), text.size());
-    std::string_view line = text.substr(at, end - at);
-    at = end + 1;
+  OptionTokens tokens(kLargestFile);
+  Status of_word;
+  const auto accept = [&](std::string_view word) {
+    of_word = AcceptWord(word);
+    return of_word;
+  };
+  while (!text.empty()) {
+    const size_t end = std::min(text.find('\n'), text.size());
     ++sources_.back().line;
-    line = line.substr(0, line.find_last_not_of(kBlanks) + 1);
-    const bool goes_on = line.ends_with('\\');
-    if (goes_on) line.remove_suffix(1);
-    if (!joined.empty()) line.remove_prefix(std::min(line.find_first_not_of(kBlanks), line.size()));
-    joined += line;
-    if (goes_on && at < text.size()) continue;
-    if (Status status = AcceptLine(std::exchange(joined, {})); !status.ok()) return status;
+    const Status status = tokens.ReadLine(text.substr(0, end), accept);
+    if (!status.ok()) return of_word.ok() ? Located(status) : of_word;
+    text.remove_prefix(std::min(end + 1, text.size()));
   }
-  return {};
+  return tokens.Finish(accept);
 }
 
-Status GraphHarness::AcceptLine(std::string_view line) {
-  for (size_t at = 0;;) {
-    at = line.find_first_not_of(kBlanks, at);
-    if (at == std::string_view::npos || line[at] == '#') return {};
-    const size_t end = std::min(line.find_first_of(kBlanks, at), line.size());
-    if (Status status = AcceptWord(line.substr(at, end - at)); !status.ok()) return status;
-    at = end;
-  }
+std::string GraphHarness::Origin() const {
+  if (sources_.empty()) return {};
+  return sources_.back().path + ":" + std::to_string(sources_.back().line);
 }
 
 Status GraphHarness::Located(Status status) const {
   if (status.ok() || sources_.empty()) return status;
-  return Status(status.code(), sources_.back().path + ":" + std::to_string(sources_.back().line) +
-                                   ": " + status.message());
+  return Status(status.code(), Origin() + ": " + status.message());
 }
 
 }  // namespace convgrad::onednn

@@ -24,8 +24,9 @@ struct GraphCase {
 // - A name that is not absolute is looked for beside the file that has it and those that include
 //   that, in the current directory, and in the folders above the files: benchdnn's name graphs from
 //   a folder above their own.
-// - In a file, # begins a comment, and a line that ends with \ goes on in the next, without blanks
-//   at its beginning.
+// - In a file, an option that cannot be read refuses the graphs after it (GraphChoice::refusal)
+//   until it is set again or --reset; elsewhere it is an error.
+// - option_tokens.h has the words of a file.
 class GraphHarness {
  public:
   Status Accept(std::string_view word);
@@ -42,8 +43,8 @@ class GraphHarness {
   Status AcceptGraph(std::string_view name);
   Status AcceptFile(std::string_view name);
   Status AcceptText(std::string_view text);
-  Status AcceptLine(std::string_view line);
   Result<std::string> Find(std::string_view option, std::string_view name) const;
+  std::string Origin() const;  // FILE:LINE of the innermost file, empty: none
   Status Located(Status status) const;
 
   GraphOptions options_;

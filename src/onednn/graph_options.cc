@@ -90,8 +90,13 @@ bool IsTag(std::string_view text) {
          sorted == std::string_view("abcdefghijkl").substr(0, text.size());
 }
 
-// SHAPE, SHAPE*STRIDES, SHAPE*TAG, *STRIDES or *TAG; "-" is the shape of a scalar.
+// SHAPE, SHAPE*STRIDES, SHAPE*TAG, *STRIDES, *TAG or TAG, as versions 3.5 to 3.7 wrote *TAG; "-" is
+// the shape of a scalar.
 Status ParseShape(std::string_view text, TensorOverride* shape) {
+  if (IsTag(text)) {
+    shape->tag = text;
+    return {};
+  }
   const size_t star = text.find('*');
   const std::string_view extents = text.substr(0, star);
   if (extents == "-") {
@@ -149,10 +154,11 @@ Status ParseKind(std::string_view text, std::string* kind) {
   return {};
 }
 
-// ID:VALUE+ID:VALUE, each id once.
+// ID:VALUE+ID:VALUE, each id once; nothing between two + is nothing.
 template <class T, class Parse>
 Status ParseById(std::string_view text, Parse parse, std::map<size_t, T>* values) {
   for (std::string_view part : SplitAt(text, '+')) {
+    if (part.empty()) continue;
     const size_t colon = part.find(':');
     size_t id = 0;
     if (colon == std::string_view::npos || !ParseWhole(part.substr(0, colon), &id)) {
@@ -232,6 +238,7 @@ GraphChoice Joined(const GraphChoice& a, const GraphChoice& b) {
   if (more.batch != 0) both.overrides.batch = more.batch;
   if (!both.text.empty() && !b.text.empty()) both.text += " ";
   both.text += b.text;
+  if (both.refusal.empty()) both.refusal = b.refusal;
   return both;
 }
 
@@ -242,9 +249,18 @@ bool GraphOptions::IsOption(std::string_view token) {
          std::ranges::find(kKeys, KeyOf(token), &Key::name) != kKeys.end();
 }
 
-Status GraphOptions::Set(std::string_view token) {
+Status GraphOptions::Set(std::string_view token) { return SetAlternatives(token, nullptr); }
+
+void GraphOptions::SetOrRefuse(std::string_view token, const std::string& origin) {
+  const Status status = SetAlternatives(token, &origin);
+  if (!status.ok() && unknown_.empty()) unknown_ = origin + ": " + status.message();
+}
+
+// With an origin, only an option without a name or a value that could be kept is an error.
+Status GraphOptions::SetAlternatives(std::string_view token, const std::string* origin) {
   if (token == "--reset") {
     alternatives_.clear();
+    unknown_.clear();
     return {};
   }
   if (IsPassedOver(token)) return {};
@@ -263,7 +279,9 @@ Status GraphOptions::Set(std::string_view token) {
     GraphChoice& choice = choices.emplace_back();
     if (text.empty()) continue;  // the graph as it is
     if (Status s = key->set(text, &choice.overrides); !s.ok()) {
-      return Invalid(std::string(key->name) + ": " + s.message());
+      const std::string message = std::string(key->name) + ": " + s.message();
+      if (origin == nullptr) return Invalid(message);
+      choice = {{}, {}, *origin + ": " + message};
     }
     if (!choice.overrides.empty()) {
       choice.text = std::string(key->name) + "=" + std::string(text);
@@ -287,6 +305,7 @@ int64_t GraphOptions::NumChoices() const {
 
 std::vector<GraphChoice> GraphOptions::Choices() const {
   std::vector<GraphChoice> all(1);
+  all[0].refusal = unknown_;
   for (const auto& choices : alternatives_) {
     if (choices.empty()) continue;
     std::vector<GraphChoice> more;

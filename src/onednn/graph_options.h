@@ -18,6 +18,8 @@ namespace convgrad::onednn {
 struct GraphChoice {
   GraphOverrides overrides;
   std::string text;  // "--in-shapes=0:2x8x4x4 --mb=3", empty: the graph as it is
+  // Not empty: an option that convgrad cannot read is part of it, where that is and what is wrong.
+  std::string refusal{};
 };
 
 class GraphOptions {
@@ -30,14 +32,21 @@ class GraphOptions {
   // `token` is an option, else an error. On an error nothing has changed.
   Status Set(std::string_view token);
 
+  // The same for a token of a file at `origin`, FILE:LINE: what cannot be read stays, as refused
+  // alternatives, until the option is set again. An option that is unknown stays until --reset.
+  void SetOrRefuse(std::string_view token, const std::string& origin);
+
   // How many choices there are; saturates far above any sensible number.
   int64_t NumChoices() const;
   // Every combination, the last option of the list above changing first.
   std::vector<GraphChoice> Choices() const;
 
  private:
+  Status SetAlternatives(std::string_view token, const std::string* origin);
+
   // The alternatives of each option, in the order of kKeys in the .cc file.
   std::vector<std::vector<GraphChoice>> alternatives_;
+  std::string unknown_;  // a refusal, of the first option that is none
 };
 
 }  // namespace convgrad::onednn

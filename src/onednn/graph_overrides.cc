@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <functional>
 #include <unordered_map>
 
@@ -49,7 +50,11 @@ GraphValue TypedLike(std::string_view name, std::string_view text) {
   }
   if (name == "groups") return int64_t{0};
   const auto list = ParseList<int64_t>(text);
-  if (!list) return ParseList<float>(text) ? GraphValue(0.0f) : GraphValue(std::string());
+  if (!list) {
+    const auto reals = ParseList<float>(text);
+    if (!reals) return std::string();
+    return reals->size() == 1 ? GraphValue(0.0f) : GraphValue(std::vector<float>());
+  }
   return list->size() == 1 ? GraphValue(int64_t{0}) : GraphValue(std::vector<int64_t>());
 }
 
@@ -64,9 +69,12 @@ std::optional<GraphValue> ParseAs(const GraphValue& value, std::string_view text
   if (std::holds_alternative<std::string>(value)) return std::string(text);
   if (std::holds_alternative<bool>(value)) return ParseBool(text);
   if (std::holds_alternative<std::vector<int64_t>>(value)) return ParseList<int64_t>(text);
-  if (std::holds_alternative<std::vector<float>>(value)) return ParseList<float>(text);
   const auto integers = ParseList<int64_t>(text);
   const auto reals = ParseList<float>(text);
+  if (reals && !std::ranges::all_of(*reals, [](float real) { return std::isfinite(real); })) {
+    return std::nullopt;  // a graph's text has no such number
+  }
+  if (std::holds_alternative<std::vector<float>>(value)) return reals;
   if (std::holds_alternative<int64_t>(value)) {
     if (!integers || integers->size() != 1) return std::nullopt;
     return integers->front();

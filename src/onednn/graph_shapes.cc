@@ -264,6 +264,12 @@ class ShapeInference {
     ShapedOp decision{
         OpState::kRuns, {}, *std::move(operation), *std::move(inputs), *std::move(outputs)};
     if (Status s = Complete(op, decision); !s.ok()) {
+      if (HasNegativePadsEnd(op) && !HasNegativePadsEnd(current) &&
+          current.inputs[0] == op.inputs[0] && op.kind != "Convolution") {
+        s = Status(s.code(),
+                   "pads_end is negative, which " + op.kind + " here cannot have: " + s.message());
+        return {OpState::kUnsupported, std::move(s), {}, {}, {}};
+      }
       return {OpState::kIllegal, std::move(s), {}, {}, {}};
     }
     return decision;

@@ -342,6 +342,20 @@ std::string TextOf(const CaseChoice& choice, const std::string& descriptor) {
 
 }  // namespace
 
+std::string OptionsText(const CaseChoice& choice) {
+  std::string text;
+  const auto append = [&](const char* key, const std::string& value, const char* usual) {
+    if (value != usual) text += key + value + " ";
+  };
+  append("--dir=", std::string(NameOf(choice.direction)), "FWD_B");
+  append("--dt=", TextOf(choice.types), "f32");
+  append("--stag=", choice.src_tag, "any");
+  append("--wtag=", choice.weights_tag, "any");
+  append("--dtag=", choice.dst_tag, "any");
+  const std::string strides = TextOf(choice.strides);
+  return strides.empty() ? text : text + strides.substr(1) + " ";
+}
+
 std::string_view NameOf(Direction direction) {
   switch (direction) {
     case Direction::kFwdD:

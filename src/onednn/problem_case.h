@@ -52,6 +52,9 @@ struct CaseChoice {
   CaseStrides strides;
 };
 
+// The options that are not defaults, each with a blank after it: "--dir=BWD_W --stag=axb ".
+std::string OptionsText(const CaseChoice& choice);
+
 // Fails when a tag or a list of strides does not fit the descriptor's rank and groups, or has no
 // public format; when a tensor has both; and when weights that are read have another type than the
 // data.

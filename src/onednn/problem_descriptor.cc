@@ -47,21 +47,18 @@ Slot FindSlot(std::string_view rest, Entries* entries) {
   const size_t kind = kKinds.find(rest[0]);
   const size_t letter = kLetters.find(rest[1]);
   if (kind == std::string_view::npos || letter == std::string_view::npos) return {};
-  const int64_t least = kind == kPad || kind == kDilation ? 0 : 1;
+  const int64_t least = kind == kOut || kind == kPad || kind == kDilation ? 0 : 1;
   return {2, &entries->axes[letter][kind], least};
 }
 
+// All that follows n, without quotes: n"a"*4 is a*4.
 Status ReadName(std::string_view token, std::string_view rest, std::string* name) {
-  if (rest.size() >= 2 && rest.front() == '"' && rest.back() == '"') {
-    rest = rest.substr(1, rest.size() - 2);
-  }
-  const auto unprintable = [](char c) {
-    return c == '"' || static_cast<unsigned char>(c) < ' ' || c == 127;
-  };
+  const auto unprintable = [](char c) { return static_cast<unsigned char>(c) < ' ' || c == 127; };
   if (std::any_of(rest.begin(), rest.end(), unprintable)) {
-    return Fail(token, "the name after n must not have quotes inside or control characters");
+    return Fail(token, "the name after n must not have control characters");
   }
   *name = std::string(rest);
+  std::erase(*name, '"');
   return {};
 }
 
@@ -77,7 +74,6 @@ Status ReadEntry(std::string_view token, size_t* position, Entries* entries) {
   const size_t end = std::min(rest.find_first_not_of("0123456789", slot.length), rest.size());
   const std::string digits(rest.substr(slot.length, end - slot.length));
   if (digits.empty()) return Fail(token, key + " must be followed by a number of decimal digits");
-  if (slot.number->has_value()) return Fail(token, key + " " + digits + " is given twice");
   const int64_t value = ParseNumber(digits);
   if (value < 0) {
     return Fail(token, key + " " + digits + " is larger than " + std::to_string(kLargestNumber));
@@ -86,6 +82,7 @@ Status ReadEntry(std::string_view token, size_t* position, Entries* entries) {
     return Fail(token, key + " " + digits + " must be at least " + std::to_string(slot.least));
   }
   *slot.number = value;
+  if (value == 0 && key[0] == 'o') slot.number->reset();  // of out: not given
   *position += end;
   return {};
 }
@@ -226,6 +223,41 @@ bool Alike(const ProblemAxis& a, const ProblemAxis& b) {
          a.dilation == b.dilation && a.pad_begin == b.pad_begin;
 }
 
+// Axes that are all alike are written once.
+std::string Written(const ProblemDescriptor& descriptor, bool compact) {
+  const std::vector<ProblemAxis>& axes = descriptor.axes;
+  const std::string_view letters = kLetters.substr(kLetters.size() - axes.size());
+  const std::string gap = compact ? "" : "_";
+  const bool alike = std::all_of(
+      axes.begin(), axes.end(), [&](const ProblemAxis& axis) { return Alike(axis, axes.front()); });
+  std::string text;
+  if (!compact || descriptor.groups != 1) text += "g" + std::to_string(descriptor.groups);
+  if (!compact || descriptor.batch != 2) text += "mb" + std::to_string(descriptor.batch);
+  const auto append = [&](char kind, int64_t ProblemAxis::*field) {
+    for (size_t i = 0; i < (alike ? 1 : axes.size()); ++i) {
+      text += std::string{kind, letters[i]} + std::to_string(axes[i].*field);
+    }
+  };
+  const auto is_default = [&](int64_t ProblemAxis::*field, int64_t value) {
+    return std::all_of(axes.begin(), axes.end(),
+                       [&](const ProblemAxis& axis) { return axis.*field == value; });
+  };
+  text += gap + "ic" + std::to_string(descriptor.in_channels);
+  append('i', &ProblemAxis::in);
+  text += gap + "oc" + std::to_string(descriptor.out_channels);
+  append('o', &ProblemAxis::out);
+  for (const auto& [kind, field] :
+       {std::pair('k', &ProblemAxis::kernel), std::pair('s', &ProblemAxis::stride),
+        std::pair('p', &ProblemAxis::pad_begin), std::pair('d', &ProblemAxis::dilation)}) {
+    if (compact && kind == 's' && is_default(field, 1)) continue;
+    if (compact && kind == 'd' && is_default(field, 0)) continue;
+    text += gap;
+    append(kind, field);
+  }
+  if (!descriptor.name.empty()) text += gap + "n\"" + descriptor.name + "\"";
+  return text;
+}
+
 }  // namespace
 
 int64_t ParseNumber(std::string_view digits) {
@@ -264,30 +296,10 @@ Result<ProblemDescriptor> ParseDescriptor(std::string_view token, bool transpose
   return descriptor;
 }
 
-std::string ToString(const ProblemDescriptor& descriptor) {
-  const std::vector<ProblemAxis>& axes = descriptor.axes;
-  const std::string_view letters = kLetters.substr(kLetters.size() - axes.size());
-  const bool alike = std::all_of(
-      axes.begin(), axes.end(), [&](const ProblemAxis& axis) { return Alike(axis, axes.front()); });
-  std::string text =
-      "g" + std::to_string(descriptor.groups) + "mb" + std::to_string(descriptor.batch);
-  const auto append = [&](char kind, int64_t ProblemAxis::*field) {
-    for (size_t i = 0; i < (alike ? 1 : axes.size()); ++i) {
-      text += std::string{kind, letters[i]} + std::to_string(axes[i].*field);
-    }
-  };
-  text += "_ic" + std::to_string(descriptor.in_channels);
-  append('i', &ProblemAxis::in);
-  text += "_oc" + std::to_string(descriptor.out_channels);
-  append('o', &ProblemAxis::out);
-  for (const auto& [kind, field] :
-       {std::pair('k', &ProblemAxis::kernel), std::pair('s', &ProblemAxis::stride),
-        std::pair('p', &ProblemAxis::pad_begin), std::pair('d', &ProblemAxis::dilation)}) {
-    text += '_';
-    append(kind, field);
-  }
-  if (!descriptor.name.empty()) text += "_n\"" + descriptor.name + "\"";
-  return text;
+std::string ToString(const ProblemDescriptor& descriptor) { return Written(descriptor, false); }
+
+std::string ToCompactString(const ProblemDescriptor& descriptor) {
+  return Written(descriptor, true);
 }
 
 }  // namespace convgrad::onednn

@@ -50,6 +50,10 @@ Result<ProblemDescriptor> ParseDescriptor(std::string_view token, bool transpose
 // Every entry, with the name; axes that are all alike are written once. Parses back to the same.
 std::string ToString(const ProblemDescriptor& descriptor);
 
+// As benchdnn prints it: without _, and without the entries of g, mb, strides and dilations that
+// are defaults.
+std::string ToCompactString(const ProblemDescriptor& descriptor);
+
 }  // namespace convgrad::onednn
 
 #endif  // CONVGRAD_ONEDNN_PROBLEM_DESCRIPTOR_H_

@@ -15,7 +15,6 @@ namespace convgrad::onednn {
 namespace {
 
 constexpr std::string_view kBatch = "--batch=";
-constexpr std::string_view kBlanks = " \t\r\n\v\f";
 
 // Limits that only mistakes reach: files that include themselves or others beyond use, binary
 // files, devices without an end, and options whose alternatives multiply.
@@ -35,22 +34,6 @@ std::string Shown(std::string_view token) {
   constexpr size_t kShown = 60;
   if (token.size() <= kShown) return "'" + std::string(token) + "'";
   return "'" + std::string(token.substr(0, kShown)) + "...'";
-}
-
-// The next token of `line` from `*position`, empty at the end or at a comment.
-Result<std::string_view> NextToken(std::string_view line, size_t* position) {
-  const size_t begin = line.find_first_not_of(kBlanks, *position);
-  if (begin == std::string_view::npos || line[begin] == '#') return std::string_view();
-  bool quoted = false;
-  size_t end = begin;
-  for (; end < line.size(); ++end) {
-    if (line[end] == '"') quoted = !quoted;
-    if (!quoted && kBlanks.find(line[end]) != std::string_view::npos) break;
-  }
-  const std::string_view token = line.substr(begin, end - begin);
-  if (quoted) return Invalid("token " + Shown(token) + " must close its double quote on its line");
-  *position = end;
-  return token;
 }
 
 // Nothing: there is no such file, or it is a folder.
@@ -98,7 +81,7 @@ bool ProblemParser::IsOption(std::string_view token) {
 }
 
 ProblemParser::ProblemParser(ProblemReading reading)
-    : reading_(std::move(reading)), options_(reading_.lenient) {
+    : reading_(std::move(reading)), options_(reading_.lenient), tokens_(kLongestToken) {
   if (!reading_.read_file) reading_.read_file = ReadProblemFile;
 }
 
@@ -109,7 +92,7 @@ Status ProblemParser::Accept(std::string_view token) noexcept {
 
 Status ProblemParser::AcceptLine(std::string_view line) noexcept {
   sources_.clear();
-  unfinished_.clear();
+  tokens_ = OptionTokens(kLongestToken);
   return WithoutExceptions([&] {
     const Status status = AcceptTokensOf(line);
     return status.ok() ? FinishToken() : status;
@@ -122,7 +105,7 @@ Status ProblemParser::AcceptText(std::string_view text) noexcept {
 }
 
 Status ProblemParser::AcceptLinesOf(std::string_view text) {
-  unfinished_.clear();
+  tokens_ = OptionTokens(kLongestToken);
   while (!text.empty()) {
     const size_t end = std::min(text.find('\n'), text.size());
     if (!sources_.empty()) ++sources_.back().line;
@@ -132,35 +115,18 @@ Status ProblemParser::AcceptLinesOf(std::string_view text) {
   return FinishToken();
 }
 
+// An error of a token has its place already, one of the line not yet.
 Status ProblemParser::AcceptTokensOf(std::string_view line) {
-  size_t position = 0;
-  for (;;) {
-    Result<std::string_view> token = NextToken(line, &position);
-    if (!token.ok()) return Located(token.status());
-    if (token->empty()) return {};
-    if (!unfinished_.empty() && token->starts_with("--")) {
-      if (Status status = FinishToken(); !status.ok()) return status;
-    }
-    bool goes_on = token->ends_with('\\');
-    if (goes_on) token->remove_suffix(1);
-    size_t after = position;
-    if (const auto next = NextToken(line, &after); !goes_on && next.ok() && *next == "\\") {
-      goes_on = true;  // the backslash stands alone
-      position = after;
-    }
-    if (goes_on || !unfinished_.empty()) {
-      unfinished_ += *token;
-      if (goes_on && unfinished_.size() <= kLongestToken) continue;
-      if (Status status = FinishToken(); !status.ok()) return status;
-    } else if (Status status = AcceptToken(*token); !status.ok()) {
-      return status;
-    }
-  }
+  Status of_token;
+  const Status status = tokens_.ReadLine(line, [&](std::string_view token) {
+    of_token = AcceptToken(token);
+    return of_token;
+  });
+  return of_token.ok() ? Located(status) : of_token;
 }
 
 Status ProblemParser::FinishToken() {
-  const std::string token = std::exchange(unfinished_, {});
-  return token.empty() ? Status() : AcceptToken(token);
+  return tokens_.Finish([&](std::string_view token) { return AcceptToken(token); });
 }
 
 Status ProblemParser::AcceptToken(std::string_view token) {
@@ -204,7 +170,10 @@ Status ProblemParser::AcceptDescriptor(std::string_view token) {
   for (const Alternative<CaseChoice>& choice : options_.Choices()) {
     for (const Alternative<int64_t>& batch : options_.batches()) {
       descriptor->batch = batch.value == 0 ? own_batch : batch.value;
-      if (!options_.Matches(ToString(*descriptor))) continue;
+      if (!options_.Matches(std::string(token)) && !options_.Matches(ToString(*descriptor)) &&
+          !options_.Matches(OptionsText(choice.value) + ToCompactString(*descriptor))) {
+        continue;
+      }
       const std::string& refusal = choice.refusal.empty() ? batch.refusal : choice.refusal;
       if (!refusal.empty()) {
         skipped_.Add(refusal);
@@ -258,9 +227,9 @@ Status ProblemParser::AcceptFile(std::string_view path) {
       continue;
     }
     sources_.push_back({place.string(), 0});
-    const std::string unfinished = std::exchange(unfinished_, {});
+    OptionTokens outer = std::exchange(tokens_, OptionTokens(kLongestToken));
     status = AcceptLinesOf(*text);
-    unfinished_ = unfinished;
+    tokens_ = std::move(outer);
     sources_.pop_back();
     return status;
   }

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "convgrad/status.h"
+#include "onednn/option_tokens.h"
 #include "onednn/problem_case.h"
 #include "onednn/problem_options.h"
 #include "onednn/reason_counts.h"
@@ -39,8 +40,10 @@ struct ProblemReading {
 // - The defaults are benchdnn's: --conv --dir=FWD_B --dt=f32 --stag=any --wtag=any --dtag=any.
 //   `any` is the layout of the specification: NCX, OIX, for --deconv IOX.
 // - --reset restores all defaults but --conv or --deconv.
-// - --match=REGEX (ECMAScript, found anywhere) looks at the descriptor as ProblemCase::text has it,
-//   with all its entries and its name. A comma in it separates nothing.
+// - --match=REGEX (ECMAScript, found anywhere) looks at the descriptor as it is given; as
+//   ProblemCase::text has it, with all its entries and its name; and at benchdnn's own text of the
+//   problem, the options that are no defaults and the compact descriptor. One of them is enough. A
+//   comma in it separates nothing.
 // - --batch=FILE is relative to the file that has it, or to one that includes that one. Options set
 //   inside hold after it, too.
 // - A token that ends with a backslash goes on with the next one, on whatever line that is, unless
@@ -95,9 +98,9 @@ class ProblemParser {
   std::vector<std::string> ignored_options_;
   ReasonCounts skipped_;
   std::vector<Source> sources_;  // the innermost last
-  std::string unfinished_;       // what was before a backslash
-  int64_t combinations_ = 0;     // that descriptors have made, cases or not
-  int64_t files_ = 0;            // that were read
+  OptionTokens tokens_;
+  int64_t combinations_ = 0;  // that descriptors have made, cases or not
+  int64_t files_ = 0;         // that were read
 };
 
 }  // namespace convgrad::onednn

@@ -178,10 +178,10 @@ Result<int64_t> ParseBatch(std::string_view text) {
 }
 
 Result<std::regex> ParseExpression(std::string_view text) {
-  if (text.empty() || text.size() > kLongestExpression) {
+  if (text.size() > kLongestExpression) {
     return Status(StatusCode::kInvalidArgument,
                   "a regular expression of " + std::to_string(text.size()) +
-                      " characters must have from 1 to " + std::to_string(kLongestExpression));
+                      " characters must have at most " + std::to_string(kLongestExpression));
   }
   try {
     return std::regex(text.begin(), text.end(), kSyntax);
@@ -194,8 +194,8 @@ Result<std::regex> ParseExpression(std::string_view text) {
 // `parse` is a function from text to Result<T>; `list` changes only when all alternatives parse, or
 // when those that do not may stay with the reason.
 template <class T, class Parse>
-Status SetAlternatives(std::string_view key, std::string_view value, bool lenient, Parse parse,
-                       std::vector<Alternative<T>>* list) {
+Status ReadAlternatives(std::string_view key, std::string_view value, bool lenient, Parse parse,
+                        std::vector<Alternative<T>>* list) {
   std::vector<Alternative<T>> parsed;
   for (std::string_view alternative : SplitAt(value, ',')) {
     Result<T> result = parse(alternative);
@@ -259,18 +259,28 @@ Status ProblemOptions::Set(std::string_view token) {
 }
 
 Status ProblemOptions::SetValue(std::string_view key, std::string_view value) {
-  const auto set = [&](auto parse, auto* list) {
-    return SetAlternatives(key, value, lenient_, parse, list);
+  const ProblemOptions defaults;
+  const auto set = [&](auto parse, auto member) {
+    if (value.empty()) {
+      this->*member = defaults.*member;
+      return Status();
+    }
+    return ReadAlternatives(key, value, lenient_, parse, &(this->*member));
   };
-  if (key == "--dir") return set(ParseDirection, &directions_);
-  if (key == "--dt") return set(ParseTypes, &types_);
-  if (key == kOldTypes) return set(ParseOldTypes, &types_);
-  if (key == "--stag") return set(ParseTag, &src_tags_);
-  if (key == "--wtag") return set(ParseTag, &weights_tags_);
-  if (key == "--dtag") return set(ParseTag, &dst_tags_);
-  if (key == "--strides") return set(ParseStrides, &strides_);
-  if (key == "--mb") return set(ParseBatch, &batches_);
-  Result<std::regex> expression = ParseExpression(value);  // --match: a comma is part of it
+  if (key == "--dir") return set(ParseDirection, &ProblemOptions::directions_);
+  if (key == "--dt") return set(ParseTypes, &ProblemOptions::types_);
+  if (key == kOldTypes) return set(ParseOldTypes, &ProblemOptions::types_);
+  if (key == "--stag") return set(ParseTag, &ProblemOptions::src_tags_);
+  if (key == "--wtag") return set(ParseTag, &ProblemOptions::weights_tags_);
+  if (key == "--dtag") return set(ParseTag, &ProblemOptions::dst_tags_);
+  if (key == "--strides") return set(ParseStrides, &ProblemOptions::strides_);
+  if (key == "--mb") return set(ParseBatch, &ProblemOptions::batches_);
+  // --match: a comma is part of it.
+  if (value.empty()) {
+    match_ = nullptr;
+    return {};
+  }
+  Result<std::regex> expression = ParseExpression(value);
   if (!expression.ok()) return expression.status();
   match_ = [regex = *std::move(expression)](const std::string& descriptor) {
     return std::regex_search(descriptor, regex);
@@ -313,8 +323,6 @@ std::vector<Alternative<CaseChoice>> ProblemOptions::Choices() const {
   return choices;
 }
 
-bool ProblemOptions::Matches(const std::string& descriptor) const {
-  return !match_ || match_(descriptor);
-}
+bool ProblemOptions::Matches(const std::string& text) const { return !match_ || match_(text); }
 
 }  // namespace convgrad::onednn

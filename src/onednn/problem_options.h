@@ -36,7 +36,8 @@ class ProblemOptions {
   // Whether Set takes this token.
   bool Takes(std::string_view token) const;
 
-  // `token` is an option, else an error. On an error nothing has changed.
+  // `token` is an option, else an error. On an error nothing has changed. An empty value, as in
+  // --stag=, is the option's default.
   Status Set(std::string_view token);
 
   bool transposed() const { return transposed_; }
@@ -54,8 +55,8 @@ class ProblemOptions {
   // which a part is refused is refused for that part's reason.
   std::vector<Alternative<CaseChoice>> Choices() const;
 
-  // Whether --match lets this descriptor, with its name, pass.
-  bool Matches(const std::string& descriptor) const;
+  // Whether --match lets this text of a problem pass.
+  bool Matches(const std::string& text) const;
 
  private:
   Status SetValue(std::string_view key, std::string_view value);

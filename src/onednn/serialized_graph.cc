@@ -2,7 +2,6 @@
 // that is not what its place needs is the error.
 #include "onednn/serialized_graph.h"
 
-#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <utility>
@@ -229,14 +228,6 @@ Status ReadPorts(const JsonValue& top, std::string_view key,
   return ReadMember(top, JsonPlace(), key, &ports->emplace());
 }
 
-// "M.m" or "M.m.p".
-bool IsVersion(std::string_view text) {
-  const auto dots = std::count(text.begin(), text.end(), '.');
-  return text.size() < 40 && dots >= 1 && dots <= 2 &&
-         text.find_first_not_of("0123456789.") == std::string_view::npos && text.front() != '.' &&
-         text.back() != '.' && text.find("..") == std::string_view::npos;
-}
-
 }  // namespace
 
 Result<SerializedGraph> ReadSerializedGraph(std::string_view text) {
@@ -246,9 +237,6 @@ Result<SerializedGraph> ReadSerializedGraph(std::string_view text) {
   if (tree->As<JsonValue::Object>() == nullptr) return Unexpected(top, *tree, "an object");
   SerializedGraph graph;
   Status s = ReadOptional(*tree, top, "version", &graph.version);
-  if (s.ok() && tree->Find("version") != nullptr && !IsVersion(graph.version)) {
-    s = Unexpected(top.Member("version"), *tree->Find("version"), "a version such as \"3.14.0\"");
-  }
   if (s.ok()) s = ReadOptional(*tree, top, "engine_kind", &graph.engine_kind);
   if (s.ok()) s = ReadOptional(*tree, top, "fpmath_mode", &graph.fpmath_mode);
   if (s.ok()) {

@@ -36,13 +36,24 @@ Fields SplitAt(std::string_view text, char separator) {
   return parts;
 }
 
-// What follows the marker, which other output of the same line may precede.
-std::optional<std::string_view> AfterMarker(std::string_view line) {
+struct Marker {
+  size_t begin = std::string_view::npos, end = std::string_view::npos;
+};
+
+Marker FindMarker(std::string_view line, size_t from) {
+  Marker first;
   for (std::string_view marker : {"onednn_verbose,", "dnnl_verbose,", "mkldnn_verbose,"}) {
-    const size_t begin = line.find(marker);
-    if (begin != std::string_view::npos) return line.substr(begin + marker.size());
+    const size_t begin = line.find(marker, from);
+    if (begin < first.begin) first = {begin, begin + marker.size()};
   }
-  return std::nullopt;
+  return first;
+}
+
+// What follows the marker, which other output of the same line may precede, up to the next one.
+std::optional<std::string_view> AfterMarker(std::string_view line) {
+  const Marker marker = FindMarker(line, 0);
+  if (marker.begin == std::string_view::npos) return std::nullopt;
+  return line.substr(marker.end, NextRecord(line) - marker.end);
 }
 
 // The first field from `begin` for which `is` holds; fields.size() if there is none.
@@ -66,11 +77,12 @@ bool AreTensors(std::string_view field) {
          field.starts_with("fsrc:");
 }
 
-// Entries of problem lines: words of letters and digits that name both channels.
+// Entries of problem lines: words of letters and digits that name both channels. A minus is read
+// with them, so that what is wrong with ph-1 is said where entries are.
 bool IsDescriptor(std::string_view field) {
   if (!field.starts_with("mb") && !field.starts_with("g")) return false;
   const auto is_entry = [](char c) {
-    return c == '_' || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+    return c == '_' || c == '-' || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
   };
   return std::all_of(field.begin(), field.end(), is_entry) &&
          field.find("ic") != std::string_view::npos && field.find("oc") != std::string_view::npos;
@@ -90,7 +102,8 @@ std::optional<double> ReadMilliseconds(const Fields& fields, size_t begin) {
   double value = -1;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  if (!std::isfinite(value) || value < 0) return std::nullopt;
+  constexpr double kLongest = 1e12;  // thirty years: sums of such numbers would mean nothing
+  if (!std::isfinite(value) || value < 0 || value > kLongest) return std::nullopt;
   return value;
 }
 
@@ -169,6 +182,12 @@ Status ReadCall(const Fields& fields, size_t begin, VerboseCall* call) {
 }
 
 }  // namespace
+
+size_t NextRecord(std::string_view line) {
+  const Marker marker = FindMarker(line, 0);
+  if (marker.begin == std::string_view::npos) return line.size();
+  return std::min(FindMarker(line, marker.end).begin, line.size());
+}
 
 Result<VerboseLine> ParseVerboseLine(std::string_view line) {
   VerboseLine result;

@@ -48,7 +48,11 @@ struct VerboseLine {
   VerboseCall call;
 };
 
-// Fails for a call of a convolution that lacks a field.
+// Threads that print at the same time leave two records on one line: where the second one begins,
+// else the line's length.
+size_t NextRecord(std::string_view line);
+
+// Of the first record of the line. Fails for a call of a convolution that lacks a field.
 Result<VerboseLine> ParseVerboseLine(std::string_view line);
 
 }  // namespace convgrad::onednn

@@ -144,16 +144,25 @@ Result<ReplayedCase> MakeReplayedCase(const VerboseCall& call) {
 void VerboseLog::Accept(std::string_view line) {
   ++lines_;
   if (line.size() > kLongestLine) return;
-  const Result<VerboseLine> parsed = ParseVerboseLine(line);
-  if (!parsed.ok()) {
-    ++verbose_lines_;
-    skipped_.Add(parsed.status().message());
-    return;
+  bool verbose = false;
+  while (!line.empty()) {
+    const size_t end = NextRecord(line);
+    if (AcceptRecord(line.substr(0, end))) verbose = true;
+    line.remove_prefix(end);
   }
-  if (parsed->kind != VerboseLine::Kind::kText) ++verbose_lines_;
+  if (verbose) ++verbose_lines_;
+}
+
+bool VerboseLog::AcceptRecord(std::string_view record) {
+  const Result<VerboseLine> parsed = ParseVerboseLine(record);
+  if (!parsed.ok()) {
+    skipped_.Add(parsed.status().message());
+    return true;
+  }
   if (parsed->kind == VerboseLine::Kind::kInfo) AcceptInfo(parsed->info);
   if (parsed->kind == VerboseLine::Kind::kOtherPrimitive) other_primitives_.Add(parsed->primitive);
   if (parsed->kind == VerboseLine::Kind::kCall) AcceptCall(parsed->call);
+  return parsed->kind != VerboseLine::Kind::kText;
 }
 
 void VerboseLog::AcceptInfo(const std::string& info) {

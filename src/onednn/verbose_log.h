@@ -54,6 +54,7 @@ class VerboseLog {
   const std::string& threads() const { return threads_; }  // "8"; may be empty
 
  private:
+  bool AcceptRecord(std::string_view record);  // whether it is verbose output
   void AcceptInfo(const std::string& info);
   void AcceptCall(const VerboseCall& call);
 
