@@ -101,7 +101,8 @@ TEST_F(ReplayTest, JsonAgreesWithItself) {
 // What the table prints is what verify takes.
 TEST_F(ReplayTest, ItsProblemsAreProblemLines) {
   Succeeds("replay --threads=1 --repetitions=1 --json=out.json train.log");
-  for (const Json& row : Json::parse(Get("out.json"))["problems"]) {
+  const Json all = Json::parse(Get("out.json"));
+  for (const Json& row : all["problems"]) {
     const Outcome outcome = Succeeds("verify " + row["problem"].get<std::string>());
     EXPECT_NE(outcome.out.find("1 passed, 0 failed"), std::string::npos) << outcome.out;
   }
