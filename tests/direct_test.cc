@@ -432,6 +432,20 @@ std::string KernelOf(int64_t groups, int64_t icg, int64_t ocg, OpKind kind, Data
   return kernel;
 }
 
+// Depthwise, 3x3: without a copy where channels are next to each other.
+TEST(Direct, SaysWhetherLinesAreCopied) {
+  const BitsProblem problem{"", 2, 64, 64, 64, {28, 28}, {3, 3}, {1, 1}, {1, 1}, {1, 1}};
+  for (const OpKind kind : kSixNames) {
+    for (const bool last : {false, true}) {
+      const Result<Plan> plan =
+          BitsCase(problem, kind, DataType::kF32, {last, last}, true).MakePlan({.threads = 2});
+      ASSERT_TRUE(plan.ok()) << plan.status().message();
+      const std::string text = plan->Explain();
+      EXPECT_EQ(text.find(", in place: no line is copied") != std::string::npos, last) << text;
+    }
+  }
+}
+
 TEST(Direct, IsChosenForGroupsOfFewChannels) {
   for (const OpKind kind : kSixNames) {
     for (const DataType type : {DataType::kF32, DataType::kBF16, DataType::kF16}) {

@@ -480,6 +480,7 @@ TEST_F(GraphCommand, RefusesBadInputInOneSentence) {
   ExpectRefused("graph none.json", "--case=none.json must name a file that can be read");
   ExpectRefused("graph .", "--case=. must name a file");
   ExpectRefused("graph --mb=1", "no graph is given");
+  ExpectRefused("graph conv.json --mb=2", "option '--mb=2' comes after the last graph");
   ExpectRefused("graph --unknown conv.json", "'--unknown' is not an option of graphs");
   ExpectRefused("graph --kernel nosuch conv.json", "nosuch");
   Put("cut.json", Conv("[2, 9, 2]").substr(0, 100));

@@ -2,24 +2,15 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdarg>
 #include <cstdio>
 #include <map>
 #include <nlohmann/json.hpp>
 
 #include "core/text.h"
+#include "tools/printf_text.h"
 
 namespace convgrad::tools {
 namespace {
-
-__attribute__((format(printf, 1, 2))) std::string Format(const char* format, ...) {
-  char text[256];
-  va_list arguments;
-  va_start(arguments, format);
-  std::vsnprintf(text, sizeof text, format, arguments);
-  va_end(arguments);
-  return text;
-}
 
 double Rate(const BenchRow& row) {
   return row.timing.seconds > 0 ? row.flops / row.timing.seconds : 0;

@@ -13,6 +13,7 @@
 #include "tools/problem_words.h"
 #include "tools/progress.h"
 #include "tools/temporary_file.h"
+#include "tools/text_file.h"
 
 namespace convgrad::tools {
 namespace {
@@ -153,32 +154,30 @@ Result<ParsedWords> Parse(const std::vector<std::string>& words) {
   constexpr std::string_view kDump = "--dump=";
   ParsedWords parsed;
   onednn::GraphHarness harness;
+  std::string unused;  // the last option, if no graph follows it
   for (const std::string& word : words) {
     if (word == "--dump" || word.starts_with(kDump)) {
       parsed.dump = true;
       parsed.dump_file = word == "--dump" ? "" : word.substr(kDump.size());
       if (word == kDump) return Invalid("--dump= must have a file, as in --dump=FILE");
-    } else if (Status status = harness.Accept(word); !status.ok()) {
-      return status;
+      continue;
     }
+    const size_t before = harness.cases().size();
+    if (Status status = harness.Accept(word); !status.ok()) return status;
+    unused = harness.cases().size() > before || word.starts_with("--batch=") ? "" : word;
   }
   parsed.cases = harness.cases();
   if (parsed.cases.empty()) {
     return Invalid("no graph is given, expected a file such as graph.json, or --batch=FILE");
   }
+  if (!unused.empty()) {
+    return Invalid(
+        Join("option '", unused, "' comes after the last graph, it holds for the graphs after it"));
+  }
   if (!parsed.dump_file.empty() && parsed.cases.size() > 1) {
     return Invalid(Join("--dump=FILE writes one graph, and there are ", parsed.cases.size()));
   }
   return parsed;
-}
-
-Status WriteFile(const std::string& path, const std::string& text) {
-  Result<Target> target = FindTarget(path);
-  if (!target.ok()) return target.status();
-  TemporaryFile file(*target);
-  if (Status s = file.Create(); !s.ok()) return s;
-  if (Status s = file.Append(text.data(), static_cast<int64_t>(text.size())); !s.ok()) return s;
-  return file.Commit();
 }
 
 Result<int> Dump(const ParsedWords& parsed) {
@@ -195,7 +194,9 @@ Result<int> Dump(const ParsedWords& parsed) {
     std::fwrite(text.data(), 1, text.size(), stdout);
     return 0;
   }
-  if (Status s = WriteFile(parsed.dump_file, text); !s.ok()) return s;
+  const Result<Target> target = FindTarget(parsed.dump_file);
+  if (!target.ok()) return target.status();
+  if (Status s = WriteTextFile(*target, text); !s.ok()) return s;
   return 0;
 }
 

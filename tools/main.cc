@@ -115,7 +115,7 @@ it. Those of benchdnn that change no result (--mode, --engine, -v1) are passed o
 Examples:
   convgrad graph problems/graphs/training_step.json
   convgrad graph --mb=1,4 --dt=f32,bf16 problems/graphs/conv_2d.json
-  convgrad graph --in-shapes=0:2x8x9x9*acdb --op-attrs=0:strides:2x2 problems/graphs/conv_2d.json
+  convgrad graph --in-shapes=0:2x3x9x9*acdb --op-attrs=0:strides:2x2 problems/graphs/conv_2d.json
   convgrad graph --batch=problems/graphs/harness
   convgrad graph --in-shapes=0:4x3x16x16 problems/graphs/unknown_shapes.json --dump=larger.json)";
 

@@ -1,23 +1,14 @@
 #include "tools/replay_report.h"
 
-#include <cstdarg>
 #include <cstdio>
 #include <map>
 #include <nlohmann/json.hpp>
 
 #include "core/text.h"
+#include "tools/printf_text.h"
 
 namespace convgrad::tools {
 namespace {
-
-__attribute__((format(printf, 1, 2))) std::string Format(const char* format, ...) {
-  char text[256];
-  va_list arguments;
-  va_start(arguments, format);
-  std::vsnprintf(text, sizeof text, format, arguments);
-  va_end(arguments);
-  return text;
-}
 
 // Milliseconds of all the group's calls.
 double ConvgradTime(const ReplayRow& row) {
