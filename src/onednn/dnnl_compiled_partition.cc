@@ -114,6 +114,7 @@ dnnl_status_t dnnl_graph_compiled_partition_execute(
     const_dnnl_graph_compiled_partition_t compiled_partition, dnnl_stream_t stream,
     size_t num_inputs, const_dnnl_graph_tensor_t* inputs, size_t num_outputs,
     const_dnnl_graph_tensor_t* outputs) {
+  if (AnyNull(compiled_partition, stream, inputs, outputs)) return RefuseNull(__func__);
   return dnnl_graph_compiled_partition_execute_v2(compiled_partition, stream, num_inputs, inputs,
                                                   num_outputs, outputs, nullptr);
 }

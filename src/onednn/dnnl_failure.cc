@@ -10,6 +10,9 @@ namespace {
 
 thread_local std::string last_error;
 
+// For a sentence that there is no memory for: short enough to need none.
+constexpr char kNoMemory[] = "out of memory";
+
 dnnl_status_t StatusOf(StatusCode code) {
   switch (code) {
     case StatusCode::kOk:
@@ -37,16 +40,16 @@ dnnl_status_t Refuse(const Status& status) noexcept {
   try {
     last_error = status.message();
   } catch (...) {
-    last_error.clear();
+    last_error = kNoMemory;
   }
   return StatusOf(status.code());
 }
 
-dnnl_status_t RefuseNull(const char* function) noexcept {
+dnnl_status_t RefuseNull(const char* function, dnnl_status_t status) noexcept {
   try {
-    return Refuse(dnnl_invalid_arguments, std::string(function) + " was given a null pointer");
+    return Refuse(status, std::string(function) + " was given a null pointer");
   } catch (...) {
-    return Refuse(dnnl_invalid_arguments, {});
+    return Refuse(status, kNoMemory);
   }
 }
 
@@ -54,12 +57,12 @@ dnnl_status_t RefuseException() noexcept {
   try {
     throw;
   } catch (const std::bad_alloc&) {
-    return Refuse(dnnl_out_of_memory, "out of memory");  // fits without an allocation
+    return Refuse(dnnl_out_of_memory, kNoMemory);
   } catch (const std::exception& exception) {
     try {
       return Refuse(dnnl_runtime_error, exception.what());
-    } catch (...) {  // no memory for the sentence
-      return Refuse(dnnl_runtime_error, {});
+    } catch (...) {
+      return Refuse(dnnl_runtime_error, kNoMemory);
     }
   } catch (...) {
     return Refuse(dnnl_runtime_error, "an exception");
@@ -69,3 +72,11 @@ dnnl_status_t RefuseException() noexcept {
 }  // namespace convgrad::onednn
 
 const char* convgrad_dnnl_last_error(void) { return convgrad::onednn::last_error.c_str(); }
+
+dnnl_status_t convgrad_dnnl_refuse(dnnl_status_t status, const char* why) {
+  try {
+    return convgrad::onednn::Refuse(status, why == nullptr ? "" : why);
+  } catch (...) {
+    return convgrad::onednn::Refuse(status, convgrad::onednn::kNoMemory);
+  }
+}

@@ -95,6 +95,7 @@ using convgrad::onednn::RefuseNull;
 
 dnnl_status_t dnnl_graph_graph_create(dnnl_graph_graph_t* graph,
                                       dnnl_engine_kind_t engine_kind) try {
+  if (graph == nullptr) return RefuseNull(__func__);
   dnnl_fpmath_mode_t mode;
   if (auto s = dnnl_get_default_fpmath_mode(&mode); s != dnnl_success) return s;
   return dnnl_graph_graph_create_with_fpmath_mode(graph, engine_kind, mode);
@@ -170,9 +171,8 @@ dnnl_status_t dnnl_graph_graph_is_finalized(dnnl_graph_graph_t graph, uint8_t* f
 
 dnnl_status_t dnnl_graph_graph_filter(dnnl_graph_graph_t graph,
                                       dnnl_graph_partition_policy_t policy) try {
-  if (graph == nullptr || !graph->finalized) {
-    return Refuse(dnnl_invalid_graph, "the graph is not finalized");
-  }
+  if (graph == nullptr) return RefuseNull(__func__, dnnl_invalid_graph);
+  if (!graph->finalized) return Refuse(dnnl_invalid_graph, "the graph is not finalized");
   if (policy != dnnl_graph_partition_policy_fusion && policy != dnnl_graph_partition_policy_debug) {
     return convgrad::onednn::RefuseValue("policy", policy);
   }
@@ -188,7 +188,7 @@ dnnl_status_t dnnl_graph_graph_filter(dnnl_graph_graph_t graph,
 }
 
 dnnl_status_t dnnl_graph_graph_get_partition_num(const_dnnl_graph_graph_t graph, size_t* num) try {
-  if (AnyNull(graph, num)) return Refuse(dnnl_invalid_graph, "graph or num is a null pointer");
+  if (AnyNull(graph, num)) return RefuseNull(__func__, dnnl_invalid_graph);
   *num = graph->partitions.size();
   return dnnl_success;
 } catch (...) {
@@ -197,9 +197,7 @@ dnnl_status_t dnnl_graph_graph_get_partition_num(const_dnnl_graph_graph_t graph,
 
 dnnl_status_t dnnl_graph_graph_get_partitions(dnnl_graph_graph_t graph, size_t num,
                                               dnnl_graph_partition_t* partitions) try {
-  if (AnyNull(graph, partitions)) {
-    return Refuse(dnnl_invalid_graph, "graph or partitions is a null pointer");
-  }
+  if (AnyNull(graph, partitions)) return RefuseNull(__func__, dnnl_invalid_graph);
   if (num == 0 || num != graph->partitions.size()) {
     return Refuse(dnnl_invalid_graph, "num is " + std::to_string(num) + ", the graph has " +
                                           std::to_string(graph->partitions.size()) + " partitions");

@@ -44,9 +44,8 @@ bool IsScalar(int32_t ndims, dnnl_data_type_t type) {
   return ndims == 0 && (type == dnnl_s32 || type == dnnl_f32 || type == dnnl_s64);
 }
 
-dnnl_status_t CheckNew(const void* tensor, int32_t least_rank, int32_t ndims, dnnl_data_type_t type,
+dnnl_status_t CheckNew(int32_t least_rank, int32_t ndims, dnnl_data_type_t type,
                        dnnl_graph_tensor_property_t property) {
-  if (tensor == nullptr) return RefuseNull("dnnl_graph_logical_tensor_init");
   if (ndims < least_rank || ndims > DNNL_MAX_NDIMS) {
     return Refuse(dnnl_invalid_arguments, "ndims is " + std::to_string(ndims) + ", expected " +
                                               std::to_string(least_rank) + " to 12");
@@ -157,8 +156,9 @@ dnnl_status_t dnnl_graph_logical_tensor_init(dnnl_graph_logical_tensor_t* logica
                                              size_t tid, dnnl_data_type_t dtype, int32_t ndims,
                                              dnnl_graph_layout_type_t ltype,
                                              dnnl_graph_tensor_property_t ptype) try {
+  if (logical_tensor == nullptr) return RefuseNull(__func__);
   const int32_t any_rank = std::min(ndims, 0);
-  if (auto s = CheckNew(logical_tensor, any_rank, ndims, dtype, ptype); s != dnnl_success) return s;
+  if (auto s = CheckNew(any_rank, ndims, dtype, ptype); s != dnnl_success) return s;
   *logical_tensor = {};
   logical_tensor->id = tid;
   logical_tensor->ndims = ndims;
@@ -179,7 +179,8 @@ dnnl_status_t dnnl_graph_logical_tensor_init_with_dims(dnnl_graph_logical_tensor
                                                        int32_t ndims, const dnnl_dims_t dims,
                                                        dnnl_graph_layout_type_t ltype,
                                                        dnnl_graph_tensor_property_t ptype) try {
-  if (auto s = CheckNew(logical_tensor, 0, ndims, dtype, ptype); s != dnnl_success) return s;
+  if (logical_tensor == nullptr) return RefuseNull(__func__);
+  if (auto s = CheckNew(0, ndims, dtype, ptype); s != dnnl_success) return s;
   if (ndims > 0 && dims == nullptr) return RefuseNull(__func__);
   dnnl_graph_logical_tensor_t made{};
   made.id = tid;
@@ -212,7 +213,8 @@ dnnl_status_t dnnl_graph_logical_tensor_init_with_dims(dnnl_graph_logical_tensor
 dnnl_status_t dnnl_graph_logical_tensor_init_with_strides(
     dnnl_graph_logical_tensor_t* logical_tensor, size_t tid, dnnl_data_type_t dtype, int32_t ndims,
     const dnnl_dims_t dims, const dnnl_dims_t strides, dnnl_graph_tensor_property_t ptype) try {
-  if (auto s = CheckNew(logical_tensor, 0, ndims, dtype, ptype); s != dnnl_success) return s;
+  if (logical_tensor == nullptr) return RefuseNull(__func__);
+  if (auto s = CheckNew(0, ndims, dtype, ptype); s != dnnl_success) return s;
   if (ndims > 0 && AnyNull(dims, strides)) return RefuseNull(__func__);
   dnnl_graph_logical_tensor_t made{};
   made.id = tid;

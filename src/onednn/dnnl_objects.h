@@ -21,7 +21,8 @@ namespace convgrad::onednn {
 // The status, with a sentence for convgrad_dnnl_last_error().
 dnnl_status_t Refuse(dnnl_status_t status, std::string why) noexcept;
 dnnl_status_t Refuse(const Status& status) noexcept;
-dnnl_status_t RefuseNull(const char* function) noexcept;
+dnnl_status_t RefuseNull(const char* function,
+                         dnnl_status_t status = dnnl_invalid_arguments) noexcept;
 
 // For a number that is none of its enumeration's.
 dnnl_status_t RefuseValue(const char* what, int64_t value);

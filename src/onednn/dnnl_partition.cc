@@ -3,6 +3,7 @@
 #include <atomic>
 #include <optional>
 
+#include "oneapi/dnnl/dnnl_debug.h"
 #include "onednn/dnnl_logical_tensor.h"
 #include "onednn/dnnl_objects.h"
 #include "onednn/graph_operation.h"
@@ -198,7 +199,9 @@ dnnl_status_t dnnl_graph_partition_compile(
   if (AnyNull(partition, compiled_partition, engine)) return RefuseNull(__func__);
   if (!IsSupported(*partition->added, partition->engine_kind)) {
     return Refuse(dnnl_invalid_arguments,
-                  "the partition is not supported: " + partition->added->op.kind);
+                  "the partition is not supported: " + partition->added->op.kind + " on " +
+                      dnnl_engine_kind2str(partition->engine_kind) +
+                      ", expected an operation of the convolution family on cpu");
   }
   if (engine->kind != partition->engine_kind) {
     return Refuse(dnnl_invalid_arguments, "the engine is of another kind than the partition");

@@ -222,7 +222,7 @@ struct memory {
     bool operator!=(const desc& other) const { return !(*this == other); }
 
    private:
-    static void fail(const char* text) { error::wrap_c_api(dnnl_invalid_arguments, text); }
+    static void fail(const char* text) { convgrad_dnnl_error(dnnl_invalid_arguments, text); }
     static std::vector<size_t> order_of(format_tag tag) {
       switch (tag) {
         case format_tag::acb:
@@ -262,7 +262,7 @@ struct memory {
   engine get_engine() const { return engine_; }
   void* get_data_handle(int = 0) const { return data_ ? *data_ : nullptr; }
   void set_data_handle(void* handle, int = 0) const {
-    if (!data_) error::wrap_c_api(dnnl_invalid_arguments, "object is not initialized");
+    if (!data_) convgrad_dnnl_error(dnnl_invalid_arguments, "object is not initialized");
     *data_ = handle;
   }
   template <typename T = void>
@@ -287,7 +287,7 @@ struct reorder {
     check(src_);
     check(dst_);
     if (src_.get_dims() != dst_.get_dims()) {
-      error::wrap_c_api(dnnl_invalid_arguments, "a reorder needs equal extents");
+      convgrad_dnnl_error(dnnl_invalid_arguments, "a reorder needs equal extents");
     }
   }
 
@@ -315,7 +315,7 @@ struct reorder {
       case memory::data_type::u8:
         return;
       default:
-        error::wrap_c_api(dnnl_unimplemented, "a reorder does not have this element type");
+        convgrad_dnnl_error(dnnl_unimplemented, "a reorder does not have this element type");
     }
   }
   static dnnl_dim_t offset(const memory::dims& at, const memory::dims& strides) {

@@ -12,6 +12,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "convgrad_dnnl.h"
 #include "oneapi/dnnl/dnnl_common.h"
 
 #ifndef DNNL_ENABLE_EXCEPTIONS
@@ -44,6 +45,11 @@ struct error : public std::exception {
   }
 };
 
+// Of a header's own: C, and whoever asks it for the last error, knows of it.
+inline void convgrad_dnnl_error(dnnl_status_t code, const char* text) {
+  error::wrap_c_api(convgrad_dnnl_refuse(code, text), text);
+}
+
 // How a handle of type T is destroyed: static dnnl_status_t destructor(T).
 template <typename T>
 struct handle_traits {};
@@ -62,7 +68,7 @@ struct handle {
 
   T get(bool allow_empty = false) const {
     if (!allow_empty && !object_) {
-      DNNL_THROW_ERROR(dnnl_invalid_arguments, "object is not initialized");
+      convgrad_dnnl_error(dnnl_invalid_arguments, "object is not initialized");
     }
     return object_.get();
   }

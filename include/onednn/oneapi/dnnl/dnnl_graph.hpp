@@ -121,10 +121,6 @@ class partition : public partition_handle {
 
   compiled_partition compile(const std::vector<logical_tensor>& inputs,
                              const std::vector<logical_tensor>& outputs, const engine& e) const {
-    if (!is_supported()) {
-      error::wrap_c_api(dnnl_invalid_arguments,
-                        "the partition is not supported: nothing to compile");
-    }
     std::vector<const dnnl_graph_logical_tensor_t*> in = pointers(inputs), out = pointers(outputs);
     dnnl_graph_compiled_partition_t made = nullptr;
     error::wrap_c_api(dnnl_graph_compiled_partition_create(&made, get()),
@@ -203,7 +199,6 @@ class graph : public graph_handle {
   }
 
   std::vector<partition> get_partitions(partition::policy policy = partition::policy::fusion) {
-    if (!is_finalized()) error::wrap_c_api(dnnl_invalid_graph, "the graph is not finalized");
     error::wrap_c_api(
         dnnl_graph_graph_filter(get(), static_cast<dnnl_graph_partition_policy_t>(policy)),
         "could not make a graph's partitions");

@@ -135,7 +135,8 @@ class logical_tensor {
   logical_tensor(size_t tid, data_type dtype, const dims& adims, const dims& strides,
                  property_type ptype = property_type::undef) {
     if (adims.size() != strides.size()) {
-      error::wrap_c_api(dnnl_invalid_arguments, "a logical_tensor needs a stride for each extent");
+      convgrad_dnnl_error(dnnl_invalid_arguments,
+                          "a logical_tensor needs a stride for each extent");
     }
     error::wrap_c_api(
         dnnl_graph_logical_tensor_init_with_strides(
@@ -182,7 +183,7 @@ class logical_tensor {
 
  private:
   static void check(bool holds, const char* text) {
-    error::wrap_c_api(holds ? dnnl_success : dnnl_invalid_arguments, text);
+    if (!holds) convgrad_dnnl_error(dnnl_invalid_arguments, text);
   }
   void init(size_t tid, data_type dtype, int32_t ndims, layout_type ltype, property_type ptype) {
     error::wrap_c_api(
