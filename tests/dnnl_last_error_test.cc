@@ -208,5 +208,63 @@ TEST(DnnlLastError, OfMemoryAndReorder) {
   ExpectSentence([&] { dnnl::reorder(f32, boolean); }, dnnl_unimplemented, "type");
 }
 
+// A tensor that differs is named, not one of those that agree.
+TEST(DnnlLastError, NamesTheTensorOfAnotherType) {
+  const Problem problem = MakeProblem({});
+  const partition p = OnlyPartition(MakeOp(problem));
+  const std::vector<logical_tensor> in = InputTensors(problem);
+  const logical_tensor bf16(1, ElementType::bf16, problem.inputs[1], Layout::strided);
+  for (ElementType output : {ElementType::f32, ElementType::bf16}) {
+    ExpectSentence(
+        [&] {
+          p.compile({in[0], bf16}, {logical_tensor(kOutputId, output, Layout::any)}, Cpu());
+        },
+        dnnl_invalid_data_type, "tensor 1 has type bf16, expected f32 as tensor 0 has");
+  }
+  ExpectSentence(
+      [&] { p.compile(in, {logical_tensor(kOutputId, ElementType::bf16, Layout::any)}, Cpu()); },
+      dnnl_invalid_data_type, "tensor 100 has type bf16, expected f32 as tensor 0 has");
+}
+
+// Too large is not unknown: dense strides that do not fit, and given ones that reach too far.
+TEST(DnnlLastError, OfTensorsThatAreTooLarge) {
+  constexpr int64_t kHalf = int64_t{1} << 32;
+  const Problem problem = MakeProblem({});
+  const partition p = OnlyPartition(MakeOp(problem));
+  const std::vector<logical_tensor> in = InputTensors(problem);
+  const logical_tensor out(kOutputId, ElementType::f32, Layout::any);
+  const Dims extents = {kHalf, kHalf, kHalf, kHalf};
+  const std::string too_large = "more than 2^63 - 1 bytes";
+  for (Layout layout : {Layout::strided, Layout::any}) {
+    const logical_tensor src(0, ElementType::f32, extents, layout);
+    ExpectSentence([&] { p.compile({src, in[1]}, {out}, Cpu()); }, dnnl_invalid_shape, too_large);
+  }
+  const logical_tensor dst(kOutputId, ElementType::f32, extents, Layout::strided);
+  ExpectSentence([&] { p.compile(in, {dst}, Cpu()); }, dnnl_invalid_shape, too_large);
+  const logical_tensor dense(3, ElementType::f32, extents, Layout::strided);
+  const logical_tensor far(3, ElementType::f32, Dims{2, 2}, Dims{INT64_MAX, 1});
+  ExpectSentence([&] { tensor(dense, Cpu()); }, dnnl_invalid_arguments, too_large);
+  ExpectSentence([&] { tensor(far, Cpu()); }, dnnl_invalid_arguments, too_large);
+}
+
+TEST(DnnlLastError, SaysWhatIsUnknown) {
+  const auto allocate = [](const logical_tensor& lt, const std::string& part) {
+    ExpectSentence([&] { tensor(lt, Cpu()); }, dnnl_invalid_arguments, part);
+  };
+  constexpr ElementType f32 = ElementType::f32;
+  allocate(logical_tensor(3, f32, Dims{2, 3}, Layout::any), "tensor 3 has no strides");
+  allocate(logical_tensor(3, f32, Layout::strided), "tensor 3 has an unknown rank");
+  allocate(logical_tensor(3, f32, Dims{2, -1}, Layout::strided), "tensor 3 has unknown extents");
+  allocate(logical_tensor(3, f32, Dims{2, 3}, Dims{-1, -1}), "tensor 3 has unknown strides");
+  const Problem problem = MakeProblem({});
+  const partition p = OnlyPartition(MakeOp(problem));
+  const std::vector<logical_tensor> in = InputTensors(problem);
+  const auto compile = [&](const logical_tensor& out, const std::string& part) {
+    ExpectSentence([&] { p.compile(in, {out}, Cpu()); }, dnnl_invalid_arguments, part);
+  };
+  compile(logical_tensor(kOutputId, f32, Layout::undef), "tensor 100 has no layout");
+  compile(logical_tensor(kOutputId, ElementType::undef, Layout::any), "tensor 100 has no type");
+}
+
 }  // namespace
 }  // namespace convgrad::tests

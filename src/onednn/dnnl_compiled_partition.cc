@@ -60,11 +60,15 @@ dnnl_status_t FindWorkspace(const Compiled& compiled, const_dnnl_graph_tensor_t 
                   "the allocator has no " + std::to_string(bytes) + " bytes for the scratchpad");
   }
   *workspace = scratchpad->data;
+  if (*workspace == nullptr) return Refuse(dnnl_invalid_arguments, "the scratchpad has no data");
   const size_t given = SpanBytes(scratchpad->logical_tensor);
-  if (*workspace != nullptr && given != kUnknownBytes && given >= bytes) return dnnl_success;
-  return Refuse(dnnl_invalid_arguments,
-                "the scratchpad has no data, an unknown size or less than " +
-                    std::to_string(bytes) + " bytes");
+  if (given == kUnknownBytes) {
+    return Refuse(dnnl_invalid_arguments,
+                  "the scratchpad " + WhyNoSize(scratchpad->logical_tensor));
+  }
+  if (given >= bytes) return dnnl_success;
+  return Refuse(dnnl_invalid_arguments, "the scratchpad has " + std::to_string(given) +
+                                            " bytes, expected " + std::to_string(bytes));
 }
 
 dnnl_status_t Execute(const Compiled& compiled, size_t num_inputs,

@@ -144,6 +144,29 @@ size_t SpanBytes(const dnnl_graph_logical_tensor_t& tensor) {
   return BytesOf(last + 1, tensor.data_type);
 }
 
+bool IsTooLarge(const dnnl_graph_logical_tensor_t& tensor) {
+  constexpr Wide kMostBits = Wide{std::numeric_limits<int64_t>::max()} * 8;
+  Wide bits = BitsOf(tensor.data_type);
+  for (int axis = 0; axis < tensor.ndims; ++axis) {
+    if (tensor.dims[axis] < 0) return false;
+    // An empty axis must not hide the others, whose strides do not fit either.
+    if (bits <= kMostBits) bits *= static_cast<Wide>(std::max<int64_t>(tensor.dims[axis], 1));
+  }
+  return bits > kMostBits;
+}
+
+std::string WhyNoSize(const dnnl_graph_logical_tensor_t& tensor) {
+  const auto any_unknown = [&](const int64_t* numbers) {
+    return std::any_of(numbers, numbers + tensor.ndims, [](int64_t n) { return n < 0; });
+  };
+  if (tensor.ndims < 0) return "has an unknown rank";
+  if (tensor.ndims > DNNL_MAX_NDIMS) return "has more than 12 axes";
+  if (any_unknown(tensor.dims)) return "has unknown extents";
+  if (tensor.layout_type != dnnl_graph_layout_type_strided) return "has no strides";
+  if (!IsTooLarge(tensor) && !IsKnown(tensor)) return "has unknown strides";
+  return "has more than 2^63 - 1 bytes";
+}
+
 }  // namespace convgrad::onednn
 
 using convgrad::onednn::AnyNull;

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <limits>
 #include <optional>
+#include <string>
 
 #include "oneapi/dnnl/dnnl_graph_types.h"
 #include "onednn/graph_model.h"
@@ -25,6 +26,12 @@ size_t MemoryBytes(const dnnl_graph_logical_tensor_t& tensor);
 // From the first element to past the last, whatever the order of the strides. kUnknownBytes as
 // above.
 size_t SpanBytes(const dnnl_graph_logical_tensor_t& tensor);
+
+// Of a size of kUnknownBytes, the reason, after the name of a tensor: "has unknown extents".
+std::string WhyNoSize(const dnnl_graph_logical_tensor_t& tensor);
+
+// Whether the elements, dense, have more than 2^63 - 1 bytes. False where an extent is unknown.
+bool IsTooLarge(const dnnl_graph_logical_tensor_t& tensor);
 
 // Whether it describes one number on the host: the property, no axes, and s32, s64 or f32.
 bool IsHostScalar(const dnnl_graph_logical_tensor_t& tensor);

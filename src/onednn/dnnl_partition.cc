@@ -24,9 +24,15 @@ dnnl_status_t MatchById(const std::vector<LogicalTensor>& wanted, const Structs&
       return Refuse(dnnl_invalid_arguments, Tensor(tensor.id) + " of the op is not given");
     }
     std::optional<LogicalTensor> model = ModelOf(*found);
-    if (!model || model->type == ElementType::kUndef || model->layout == LayoutType::kUndef) {
-      return Refuse(dnnl_invalid_arguments,
-                    Tensor(tensor.id) + " has no type or no layout, or more than 12 axes");
+    if (!model) return Refuse(dnnl_invalid_arguments, Tensor(tensor.id) + " has more than 12 axes");
+    if (model->type == ElementType::kUndef) {
+      return Refuse(dnnl_invalid_arguments, Tensor(tensor.id) + " has no type");
+    }
+    if (model->layout == LayoutType::kUndef) {
+      return Refuse(dnnl_invalid_arguments, Tensor(tensor.id) + " has no layout");
+    }
+    if (IsTooLarge(*found)) {
+      return Refuse(dnnl_invalid_shape, Tensor(tensor.id) + " has more than 2^63 - 1 bytes");
     }
     places->push_back(static_cast<size_t>(found - given.begin()));
     matched->push_back(*std::move(model));
@@ -73,13 +79,19 @@ dnnl_status_t RefusePlan(const Status& status, const GraphOp& op, size_t rank) {
   return dnnl_invalid_shape;
 }
 
-// Plans may give f32 gradients of 16-bit data; the graph API has one type for all.
-dnnl_status_t CheckOutputTypes(const std::vector<LogicalTensor>& inputs,
-                               const std::vector<LogicalTensor>& outputs) {
-  if (outputs[0].type == inputs[0].type) return dnnl_success;
-  return Refuse(dnnl_invalid_data_type,
-                Tensor(outputs[0].id) + " has type " + std::string(NameOf(outputs[0].type)) +
-                    ", expected " + std::string(NameOf(inputs[0].type)) + " as the inputs have");
+// Plans may give f32 gradients of 16-bit data; the graph API has one type for all. Of a third
+// input, which may be a shape, the plan knows what its type must be.
+dnnl_status_t CheckTypes(const std::vector<LogicalTensor>& inputs,
+                         const std::vector<LogicalTensor>& outputs) {
+  const LogicalTensor& first = inputs[0];
+  for (const LogicalTensor* tensor : {&inputs[1], &outputs[0]}) {
+    if (tensor->type == first.type) continue;
+    return Refuse(dnnl_invalid_data_type, Tensor(tensor->id) + " has type " +
+                                              std::string(NameOf(tensor->type)) + ", expected " +
+                                              std::string(NameOf(first.type)) + " as " +
+                                              Tensor(first.id) + " has");
+  }
+  return dnnl_success;
 }
 
 dnnl_status_t Compile(const GraphOp& op, Structs given_inputs, Structs given_outputs,
@@ -93,7 +105,7 @@ dnnl_status_t Compile(const GraphOp& op, Structs given_inputs, Structs given_out
     return s;
   }
   if (auto s = CheckInputsKnown(inputs); s != dnnl_success) return s;
-  if (auto s = CheckOutputTypes(inputs, outputs); s != dnnl_success) return s;
+  if (auto s = CheckTypes(inputs, outputs); s != dnnl_success) return s;
   const Result<Operation> operation = OperationOf(op);
   if (!operation.ok()) return Refuse(operation.status());
   const Result<std::vector<TensorDesc>> input_descs = DescsOf(inputs);

@@ -22,9 +22,9 @@ dnnl_status_t Allocate(dnnl_graph_tensor& tensor) {
   const size_t bytes =
       std::max(MemoryBytes(tensor.logical_tensor), SpanBytes(tensor.logical_tensor));
   if (bytes == kUnknownBytes) {
-    return Refuse(dnnl_invalid_arguments,
-                  "tensor " + std::to_string(tensor.logical_tensor.id) +
-                      " is to be allocated, but its layout, extents or strides are not known");
+    return Refuse(dnnl_invalid_arguments, "tensor " + std::to_string(tensor.logical_tensor.id) +
+                                              " " + WhyNoSize(tensor.logical_tensor) +
+                                              ", and cannot be allocated");
   }
   if (bytes == 0) return dnnl_success;
   tensor.own_memory = EngineMemory(tensor.engine, bytes);
