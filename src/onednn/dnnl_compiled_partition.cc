@@ -7,6 +7,7 @@
 
 #include "onednn/dnnl_logical_tensor.h"
 #include "onednn/dnnl_objects.h"
+#include "onednn/dnnl_overlap.h"
 
 namespace convgrad::onednn {
 namespace {
@@ -71,6 +72,27 @@ dnnl_status_t FindWorkspace(const Compiled& compiled, const_dnnl_graph_tensor_t 
                                             " bytes, expected " + std::to_string(bytes));
 }
 
+// The output shares memory with no input, and the caller's scratchpad with neither.
+dnnl_status_t CheckShared(const Compiled& compiled, void* const* inputs, void* const* outputs,
+                          const void* own_scratchpad) {
+  const size_t place = compiled.output_places[0];
+  const Region output(compiled.outputs[place], outputs[0]);
+  const Region scratchpad(own_scratchpad, static_cast<size_t>(compiled.plan.workspace_bytes()));
+  if (scratchpad.Shares(output))
+    return RefuseTensor("output", place, "shares memory with the scratchpad");
+  for (size_t i = 0; i < compiled.input_places.size(); ++i) {
+    const size_t own = compiled.input_places[i];
+    const Region input(compiled.inputs[own], inputs[i]);
+    if (output.Shares(input)) {
+      return RefuseTensor("output", place,
+                          "shares memory with input tensor " + std::to_string(own));
+    }
+    if (scratchpad.Shares(input))
+      return RefuseTensor("input", own, "shares memory with the scratchpad");
+  }
+  return dnnl_success;
+}
+
 dnnl_status_t Execute(const Compiled& compiled, size_t num_inputs,
                       const_dnnl_graph_tensor_t* inputs, size_t num_outputs,
                       const_dnnl_graph_tensor_t* outputs, const_dnnl_graph_tensor_t scratchpad) {
@@ -88,6 +110,11 @@ dnnl_status_t Execute(const Compiled& compiled, size_t num_inputs,
   EngineMemory memory;
   void* workspace = nullptr;
   if (auto s = FindWorkspace(compiled, scratchpad, &memory, &workspace); s != dnnl_success) {
+    return s;
+  }
+  const void* own_scratchpad = scratchpad == nullptr ? nullptr : workspace;
+  if (auto s = CheckShared(compiled, input_data.data(), output_data.data(), own_scratchpad);
+      s != dnnl_success) {
     return s;
   }
   const std::span<const void* const> in(input_data.data(), compiled.input_places.size());
