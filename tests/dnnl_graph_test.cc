@@ -1,5 +1,6 @@
 // Graphs, partitions and compilation of the dnnl::graph API: what is refused when and with which
 // status, the order of partitions, inferred shapes, life times.
+#include <functional>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -141,6 +142,40 @@ TEST(DnnlAddOp, TensorsOfTheOperation) {
   EXPECT_EQ(with(ConvolutionBackwardWeights, {f32, f32, ElementType::s64}, {f32}), status::success);
   EXPECT_EQ(with(ConvolutionBackwardWeights, {f32, f32, f32}, {f32}), no);
   EXPECT_EQ(with(ConvTransposeBackwardData, {f32, f32, s32}, {f32}), no);
+}
+
+// Of operations that convgrad does not run: an attribute's number says what kind of value it has.
+TEST(DnnlAddOp, KindsOfValuesOfOtherOperations) {
+  const auto add = [](op::kind kind, const std::function<void(op&)>& set) {
+    op made(1, kind, {F32(1), F32(2)}, {F32(3)}, "other");
+    set(made);
+    graph g(dnnl::engine::kind::cpu);
+    return g.add_op(made, false);
+  };
+  using dnnl::graph::status;
+  using attr = op::attr;
+  constexpr op::kind matmul = op::kind::MatMul;
+  EXPECT_EQ(add(matmul, [](op& o) { o.set_attr<bool>(attr::transpose_a, true); }), status::success);
+  EXPECT_EQ(add(matmul, [](op& o) { o.set_attr<int64_t>(attr::transpose_a, 1); }),
+            status::invalid_graph_op);
+  EXPECT_STREQ(convgrad_dnnl_last_error(),
+               "MatMul with id 1: attribute transpose_a is of s64[], expected bool");
+  EXPECT_EQ(add(matmul, [](op& o) { o.set_attr<std::string>(attr::axis, "1"); }),
+            status::invalid_graph_op);
+  EXPECT_EQ(add(op::kind::Elu, [](op& o) { o.set_attr<float>(attr::alpha, 1); }), status::success);
+  EXPECT_EQ(add(op::kind::Elu, [](op& o) { o.set_attr<int64_t>(attr::alpha, 1); }),
+            status::invalid_graph_op);
+  EXPECT_EQ(add(op::kind::Quantize,
+                [](op& o) {
+                  o.set_attr<std::vector<float>>(attr::scales, {1});
+                  o.set_attr<std::vector<int64_t>>(attr::zps, {0});
+                  o.set_attr<std::string>(attr::qtype, "per_tensor");
+                  o.set_attr<int64_t>(attr::axis, 1);
+                }),
+            status::success);
+  // A wildcard stands for anything.
+  EXPECT_EQ(add(op::kind::Wildcard, [](op& o) { o.set_attr<int64_t>(attr::alpha, 1); }),
+            status::success);
 }
 
 TEST(DnnlGraph, StatesOfAGraph) {

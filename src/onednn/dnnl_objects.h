@@ -7,7 +7,9 @@
 #include <atomic>
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -105,6 +107,12 @@ struct Compiled {
 
 // Whether partitions of this operation can be compiled.
 bool IsSupported(const AddedOp& added, dnnl_engine_kind_t engine_kind);
+
+// The alternatives of GraphValue, in order.
+enum class ValueKind { kF32 = 0, kF32List, kS64, kS64List, kBool, kString };
+
+// The kind of value that an attribute has in every operation; nothing for a name that is none.
+std::optional<ValueKind> ValueKindOf(std::string_view attribute);
 
 // The operation against the rules of its kind: the status of dnnl_graph_add_op.
 dnnl_status_t VerifyOp(const AddedOp& added);

@@ -186,6 +186,20 @@ dnnl_status_t AddTensor(const dnnl_graph_logical_tensor_t& tensor,
 }
 
 }  // namespace
+
+std::optional<ValueKind> ValueKindOf(std::string_view attribute) {
+  for (const AttributeName& row : kAttributeNames) {
+    if (row.name != attribute) continue;
+    if (IsF32(row.attribute)) return ValueKind::kF32;
+    if (row.attribute < dnnl_graph_op_attr_axis) return ValueKind::kF32List;
+    if (IsS64(row.attribute)) return ValueKind::kS64;
+    if (row.attribute < dnnl_graph_op_attr_exclude_pad) return ValueKind::kS64List;
+    return row.attribute < dnnl_graph_op_attr_auto_broadcast ? ValueKind::kBool
+                                                             : ValueKind::kString;
+  }
+  return std::nullopt;
+}
+
 }  // namespace convgrad::onednn
 
 using convgrad::onednn::AnyNull;

@@ -1,6 +1,6 @@
 // What dnnl_graph_add_op checks: the operations of the convolution family against a table of their
-// tensors and attributes. Of other kinds, which convgrad does not run, nothing is asked. What needs
-// extents is checked when a partition is compiled.
+// tensors and attributes. Of other kinds, which convgrad does not run, attributes must have values
+// of their kind. What needs extents is checked when a partition is compiled.
 #include <algorithm>
 #include <cctype>
 #include <span>
@@ -10,8 +10,6 @@
 namespace convgrad::onednn {
 namespace {
 
-// The alternatives of GraphValue, in order.
-enum class ValueKind { kF32 = 0, kF32List, kS64, kS64List, kBool, kString };
 constexpr std::string_view kValueKindNames[] = {"f32", "f32[]", "s64", "s64[]", "bool", "string"};
 
 struct AttributeRow {
@@ -76,6 +74,19 @@ const OpRow* FindRow(dnnl_graph_op_kind_t kind) {
   return nullptr;
 }
 
+dnnl_status_t RefuseOp(const GraphOp& op, const std::string& why) {
+  return Refuse(dnnl_invalid_graph_op, op.kind + " with id " + std::to_string(op.id) + ": " + why);
+}
+
+dnnl_status_t CheckValueKind(const GraphOp& op, std::string_view name, const GraphValue& value,
+                             ValueKind expected) {
+  const size_t kind = static_cast<size_t>(expected);
+  if (value.index() == kind) return dnnl_success;
+  return RefuseOp(op, "attribute " + std::string(name) + " is of " +
+                          std::string(kValueKindNames[value.index()]) + ", expected " +
+                          std::string(kValueKindNames[kind]));
+}
+
 // Checks one operation; the reasons name it.
 class Verifier {
  public:
@@ -90,10 +101,7 @@ class Verifier {
   }
 
  private:
-  dnnl_status_t No(std::string why) const {
-    return Refuse(dnnl_invalid_graph_op,
-                  op_.kind + " with id " + std::to_string(op_.id) + ": " + std::move(why));
-  }
+  dnnl_status_t No(const std::string& why) const { return RefuseOp(op_, why); }
 
   dnnl_status_t CheckCounts() const {
     const size_t inputs = op_.inputs.size(), outputs = op_.outputs.size();
@@ -147,10 +155,7 @@ class Verifier {
 
   dnnl_status_t CheckValue(const AttributeRow& row, const GraphValue& value) const {
     const std::string name(row.name);
-    if (value.index() != static_cast<size_t>(row.kind)) {
-      return No("attribute " + name + " is of " + std::string(kValueKindNames[value.index()]) +
-                ", expected " + std::string(kValueKindNames[static_cast<size_t>(row.kind)]));
-    }
+    if (auto s = CheckValueKind(op_, row.name, value, row.kind); s != dnnl_success) return s;
     if (const auto* text = std::get_if<std::string>(&value)) {
       std::string word = *text;
       if (row.any_case) {
@@ -180,7 +185,14 @@ bool IsSupported(const AddedOp& added, dnnl_engine_kind_t engine_kind) {
 
 dnnl_status_t VerifyOp(const AddedOp& added) {
   const OpRow* row = FindRow(added.kind);
-  return row == nullptr ? dnnl_success : Verifier(added.op, *row).Verify();
+  if (row != nullptr) return Verifier(added.op, *row).Verify();
+  if (added.kind == dnnl_graph_op_wildcard) return dnnl_success;  // it stands for anything
+  for (const auto& [name, value] : added.op.attributes) {
+    const std::optional<ValueKind> kind = ValueKindOf(name);
+    if (!kind) continue;
+    if (auto s = CheckValueKind(added.op, name, value, *kind); s != dnnl_success) return s;
+  }
+  return dnnl_success;
 }
 
 }  // namespace convgrad::onednn
