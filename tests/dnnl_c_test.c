@@ -269,6 +269,7 @@ static void TestSettings(void) {
   EXPECT_STATUS(dnnl_graph_get_constant_tensor_cache_capacity(dnnl_cpu, &size), dnnl_success);
   EXPECT(size == 5);
   EXPECT_STATUS(dnnl_graph_set_dump_mode(dnnl_graph_dump_mode_graph), dnnl_success);
+  EXPECT_STATUS(dnnl_graph_set_dump_mode(dnnl_graph_dump_mode_none), dnnl_success);
   EXPECT_STATUS(dnnl_graph_set_dump_mode((dnnl_graph_dump_mode_t)8), dnnl_invalid_arguments);
 }
 

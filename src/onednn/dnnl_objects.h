@@ -31,6 +31,9 @@ dnnl_status_t RefuseValue(const char* what, int64_t value);
 dnnl_status_t CheckMode(dnnl_fpmath_mode_t mode);
 dnnl_status_t CheckKind(dnnl_engine_kind_t kind);  // any, cpu or gpu
 
+// A variable, with the prefix ONEDNN_ or DNNL_ before its name; null where it is not set.
+const char* Environment(const std::string& name);
+
 // For a handler of everything: the status of the exception that is being handled.
 dnnl_status_t RefuseException() noexcept;
 
@@ -160,6 +163,8 @@ struct dnnl_graph_partition {
   std::shared_ptr<const convgrad::onednn::AddedOp> added;
   dnnl_engine_kind_t engine_kind;
   size_t id;
+  dnnl_fpmath_mode_t fpmath_mode = dnnl_fpmath_mode_strict;
+  bool fpmath_applies_to_int = false;
 };
 
 struct dnnl_graph_compiled_partition {
@@ -167,6 +172,7 @@ struct dnnl_graph_compiled_partition {
 };
 
 struct dnnl_graph_graph {
+  size_t id;  // of its files, where graphs are dumped
   dnnl_engine_kind_t engine_kind;
   dnnl_fpmath_mode_t fpmath_mode;
   bool fpmath_applies_to_int = false;

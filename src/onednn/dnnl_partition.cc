@@ -4,14 +4,13 @@
 #include <optional>
 
 #include "oneapi/dnnl/dnnl_debug.h"
+#include "onednn/dnnl_dump.h"
 #include "onednn/dnnl_logical_tensor.h"
 #include "onednn/dnnl_objects.h"
 #include "onednn/graph_operation.h"
 
 namespace convgrad::onednn {
 namespace {
-
-using Structs = std::vector<dnnl_graph_logical_tensor_t>;
 
 std::string Tensor(size_t id) { return "tensor " + std::to_string(id); }
 
@@ -218,12 +217,18 @@ dnnl_status_t dnnl_graph_partition_compile(
   if (engine->kind != partition->engine_kind) {
     return Refuse(dnnl_invalid_arguments, "the engine is of another kind than the partition");
   }
-  auto given_inputs = convgrad::onednn::Copied(inputs, in_num);
-  auto given_outputs = convgrad::onednn::Copied(outputs, out_num);
+  const auto given_inputs = convgrad::onednn::Copied(inputs, in_num);
+  const auto given_outputs = convgrad::onednn::Copied(outputs, out_num);
   if (!given_inputs || !given_outputs) return RefuseNull(__func__);
-  return convgrad::onednn::Compile(partition->added->op, *std::move(given_inputs),
-                                   *std::move(given_outputs), engine,
-                                   &compiled_partition->compiled);
+  std::shared_ptr<const convgrad::onednn::Compiled>& compiled = compiled_partition->compiled;
+  const dnnl_status_t status = convgrad::onednn::Compile(partition->added->op, *given_inputs,
+                                                         *given_outputs, engine, &compiled);
+  if (status == dnnl_success) {
+    convgrad::onednn::DumpSubgraph(*partition, compiled->inputs, compiled->outputs);
+  } else {
+    convgrad::onednn::DumpSubgraph(*partition, *given_inputs, *given_outputs);
+  }
+  return status;
 } catch (...) {
   return RefuseException();
 }

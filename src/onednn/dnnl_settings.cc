@@ -1,5 +1,5 @@
 // Settings of the whole library: kept and given back. None changes what convgrad computes, for its
-// arithmetic is strict, and it has no caches, prints nothing and dumps no graphs.
+// arithmetic is strict, and it has no caches and prints nothing; graphs are dumped in dnnl_dump.h.
 #include <array>
 #include <atomic>
 #include <cstdlib>
@@ -9,16 +9,11 @@
 
 #include "convgrad/version.h"
 #include "oneapi/dnnl/dnnl.h"
+#include "onednn/dnnl_dump.h"
 #include "onednn/dnnl_objects.h"
 
 namespace convgrad::onednn {
 namespace {
-
-// oneDNN reads its variables with either prefix.
-const char* Environment(const std::string& name) {
-  const char* value = std::getenv(("ONEDNN_" + name).c_str());
-  return value != nullptr ? value : std::getenv(("DNNL_" + name).c_str());
-}
 
 struct ModeName {
   const char* name;
@@ -70,6 +65,11 @@ std::array<std::atomic<size_t>, 3> constant_cache_megabytes{};
 bool IsDevice(dnnl_engine_kind_t kind) { return kind == dnnl_cpu || kind == dnnl_gpu; }
 
 }  // namespace
+
+const char* Environment(const std::string& name) {
+  const char* value = std::getenv(("ONEDNN_" + name).c_str());
+  return value != nullptr ? value : std::getenv(("DNNL_" + name).c_str());
+}
 
 dnnl_status_t RefuseValue(const char* what, int64_t value) {
   return Refuse(dnnl_invalid_arguments, std::string(what) + " is " + std::to_string(value) +
@@ -190,7 +190,9 @@ dnnl_status_t dnnl_graph_get_constant_tensor_cache_capacity(dnnl_engine_kind_t e
 dnnl_status_t dnnl_graph_set_dump_mode(dnnl_graph_dump_mode_t modes) try {
   constexpr unsigned kAll = dnnl_graph_dump_mode_graph | dnnl_graph_dump_mode_subgraph;
   const unsigned bits = static_cast<unsigned>(modes);
-  return (bits & ~kAll) == 0 ? dnnl_success : RefuseValue("dump mode", bits);
+  if ((bits & ~kAll) != 0) return RefuseValue("dump mode", bits);
+  SetDumpModes(bits);
+  return dnnl_success;
 } catch (...) {
   return RefuseException();
 }

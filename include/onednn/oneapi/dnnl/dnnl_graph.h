@@ -38,7 +38,8 @@ DNNL_API dnnl_status_t dnnl_graph_logical_tensor_init_with_dims(
 DNNL_API dnnl_status_t dnnl_graph_logical_tensor_init_with_strides(
     dnnl_graph_logical_tensor_t* logical_tensor, size_t tid, dnnl_data_type_t dtype, int32_t ndims,
     const dnnl_dims_t dims, const dnnl_dims_t strides, dnnl_graph_tensor_property_t ptype);
-/* Bytes from the first element to past the last; (size_t)-1 where the layout does not say. */
+/* Bytes: the largest product of an extent and its stride; (size_t)-1 where the layout does not say.
+ */
 DNNL_API dnnl_status_t dnnl_graph_logical_tensor_get_mem_size(
     const dnnl_graph_logical_tensor_t* logical_tensor, size_t* size);
 DNNL_API dnnl_status_t dnnl_graph_logical_tensor_is_equal(const dnnl_graph_logical_tensor_t* lt1,
@@ -174,7 +175,9 @@ DNNL_API dnnl_status_t dnnl_graph_set_constant_tensor_cache_capacity(dnnl_engine
 DNNL_API dnnl_status_t dnnl_graph_get_constant_tensor_cache_capacity(dnnl_engine_kind_t eng_kind,
                                                                      size_t* size);
 
-/* Accepts any of the modes together. Nothing is written. */
+/* Any of the modes together. `graph`: files of a graph when its partitions are made; `subgraph`:
+ * one of each partition that is compiled. In the current directory, without a word where that
+ * fails. */
 DNNL_API dnnl_status_t dnnl_graph_set_dump_mode(dnnl_graph_dump_mode_t modes);
 
 #ifdef __cplusplus
