@@ -320,6 +320,33 @@ TEST(DnnlExecute, OneCompiledPartitionOnEightThreads) {
   EXPECT_EQ(equal, static_cast<int>(kThreads) * 5);
 }
 
+// By the places in the lists that were compiled, whatever the ids of the tensors.
+TEST(DnnlExecute, TensorsAreFoundByTheirPlaces) {
+  const Problem problem = MakeProblem({});
+  const std::vector<logical_tensor> in = InputTensors(problem);
+  const compiled_partition compiled =
+      OnlyPartition(MakeOp(problem))
+          .compile({in[1], Unknown(77, ElementType::f32), in[0]},
+                   {logical_tensor(kOutputId, ElementType::f32, Layout::any)}, Cpu());
+  std::vector<Bytes> data = InputData(problem);
+  const logical_tensor result = compiled.query_logical_tensor(kOutputId);
+  const auto with_ids = [&](size_t src, size_t weights, size_t dst) {
+    Bytes output(result.get_mem_size());
+    dnnl::stream stream(Cpu());
+    const logical_tensor of_src(src, ElementType::f32, problem.inputs[0], Layout::strided);
+    const logical_tensor of_weights(weights, ElementType::f32, problem.inputs[1], Layout::strided);
+    const logical_tensor of_dst(dst, ElementType::f32, problem.output, Layout::strided);
+    const tensor weights_tensor(of_weights, Cpu(), data[1].data());
+    compiled.execute(stream,
+                     {weights_tensor, weights_tensor, tensor(of_src, Cpu(), data[0].data())},
+                     {tensor(of_dst, Cpu(), output.data())});
+    return output;
+  };
+  EXPECT_EQ(with_ids(0, 1, kOutputId), Expected(problem));
+  EXPECT_EQ(with_ids(1, 0, kOutputId), Expected(problem));
+  EXPECT_EQ(with_ids(500, 500, 500), Expected(problem));
+}
+
 TEST(DnnlExecute, Refusals) {
   const Problem problem = MakeProblem({});
   const compiled_partition compiled = Compile(problem, Cpu());
