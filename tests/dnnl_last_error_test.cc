@@ -208,6 +208,25 @@ TEST(DnnlLastError, OfMemoryAndReorder) {
   ExpectSentence([&] { dnnl::reorder(f32, boolean); }, dnnl_unimplemented, "type");
 }
 
+// What passes an empty list passes a null pointer: the sentence is about the list.
+TEST(DnnlLastError, OfEmptyLists) {
+  const Problem problem = MakeProblem({});
+  const compiled_partition compiled = Compile(problem, Cpu());
+  dnnl::stream stream(Cpu());
+  ExpectSentence([&] { compiled.execute(stream, {}, {}); }, dnnl_invalid_arguments,
+                 "input tensor 0 is missing: 0 are given, 2 were compiled");
+  std::vector<Bytes> data = InputData(problem);
+  ExpectSentence([&] { compiled.execute(stream, TensorsOf(problem, data, Cpu()), {}); },
+                 dnnl_invalid_arguments, "output tensor 0 is missing: 0 are given");
+  op convolution = MakeOp(problem);
+  ExpectSentence([&] { convolution.set_attr<Dims>(op::attr::pads_begin, {}); },
+                 dnnl_invalid_arguments, "attribute pads_begin has no values");
+  ExpectSentence([&] { convolution.set_attr<std::string>(op::attr::auto_pad, ""); },
+                 dnnl_invalid_arguments, "attribute auto_pad has no values");
+  ExpectSentence([] { dnnl::engine(dnnl::engine::kind::gpu, 0); }, dnnl_invalid_arguments,
+                 "engine 0 of kind gpu is not there");
+}
+
 // A tensor that differs is named, not one of those that agree.
 TEST(DnnlLastError, NamesTheTensorOfAnotherType) {
   const Problem problem = MakeProblem({});

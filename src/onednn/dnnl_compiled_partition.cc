@@ -14,6 +14,11 @@ namespace {
 
 constexpr size_t kMostTensors = 3;  // of one side of an operation
 
+// A list of none may be a null pointer, as an empty std::vector has it.
+bool HasNullList(size_t count, const const_dnnl_graph_tensor_t* tensors) {
+  return count > 0 && tensors == nullptr;
+}
+
 dnnl_status_t RefuseUncompiled() {
   return Refuse(dnnl_invalid_arguments, "the partition was not compiled");
 }
@@ -127,6 +132,7 @@ dnnl_status_t Execute(const Compiled& compiled, size_t num_inputs,
 }  // namespace convgrad::onednn
 
 using convgrad::onednn::AnyNull;
+using convgrad::onednn::HasNullList;
 using convgrad::onednn::Refuse;
 using convgrad::onednn::RefuseException;
 using convgrad::onednn::RefuseNull;
@@ -145,7 +151,10 @@ dnnl_status_t dnnl_graph_compiled_partition_execute(
     const_dnnl_graph_compiled_partition_t compiled_partition, dnnl_stream_t stream,
     size_t num_inputs, const_dnnl_graph_tensor_t* inputs, size_t num_outputs,
     const_dnnl_graph_tensor_t* outputs) {
-  if (AnyNull(compiled_partition, stream, inputs, outputs)) return RefuseNull(__func__);
+  if (AnyNull(compiled_partition, stream) || HasNullList(num_inputs, inputs) ||
+      HasNullList(num_outputs, outputs)) {
+    return RefuseNull(__func__);
+  }
   return dnnl_graph_compiled_partition_execute_v2(compiled_partition, stream, num_inputs, inputs,
                                                   num_outputs, outputs, nullptr);
 }
@@ -154,7 +163,10 @@ dnnl_status_t dnnl_graph_compiled_partition_execute_v2(
     const_dnnl_graph_compiled_partition_t compiled_partition, dnnl_stream_t stream,
     size_t num_inputs, const_dnnl_graph_tensor_t* inputs, size_t num_outputs,
     const_dnnl_graph_tensor_t* outputs, const_dnnl_graph_tensor_t scratchpad) try {
-  if (AnyNull(compiled_partition, stream, inputs, outputs)) return RefuseNull(__func__);
+  if (AnyNull(compiled_partition, stream) || HasNullList(num_inputs, inputs) ||
+      HasNullList(num_outputs, outputs)) {
+    return RefuseNull(__func__);
+  }
   if (compiled_partition->compiled == nullptr) return RefuseUncompiled();
   const convgrad::onednn::Compiled& compiled = *compiled_partition->compiled;
   if (stream->engine.get()->kind != compiled.engine.get()->kind) {

@@ -2,6 +2,7 @@
 // returns: a stream only names its engine.
 #include <cstdlib>
 
+#include "oneapi/dnnl/dnnl_debug.h"
 #include "onednn/dnnl_objects.h"
 
 namespace convgrad::onednn {
@@ -18,7 +19,7 @@ dnnl_status_t MakeEngine(dnnl_engine_t* engine, dnnl_engine_kind_t kind, size_t 
                          AllocatorFunctions allocator) {
   if (index >= dnnl_engine_get_count(kind)) {
     return Refuse(dnnl_invalid_arguments, "engine " + std::to_string(index) + " of kind " +
-                                              std::to_string(static_cast<int>(kind)) +
+                                              dnnl_engine_kind2str(kind) +
                                               " is not there, expected engine 0 of kind cpu");
   }
   auto made = std::make_unique<dnnl_engine>();

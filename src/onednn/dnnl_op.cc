@@ -174,6 +174,13 @@ bool IsS64(dnnl_graph_op_attr_t attribute) {
   return attribute >= dnnl_graph_op_attr_axis && attribute < dnnl_graph_op_attr_axes;
 }
 
+// A null pointer is what an empty std::vector has.
+dnnl_status_t RefuseNoValues(dnnl_graph_op_attr_t attribute) {
+  return Refuse(dnnl_invalid_arguments,
+                "attribute " + NameOf(attribute) +
+                    " has no values: a null pointer, an empty list or an empty string");
+}
+
 dnnl_status_t AddTensor(const dnnl_graph_logical_tensor_t& tensor,
                         std::vector<LogicalTensor>& tensors) {
   std::optional<LogicalTensor> model = ModelOf(tensor);
@@ -206,6 +213,7 @@ using convgrad::onednn::AnyNull;
 using convgrad::onednn::GraphValue;
 using convgrad::onednn::Refuse;
 using convgrad::onednn::RefuseException;
+using convgrad::onednn::RefuseNoValues;
 using convgrad::onednn::RefuseNull;
 
 dnnl_status_t dnnl_graph_op_create(dnnl_graph_op_t* op, size_t id, dnnl_graph_op_kind_t kind,
@@ -249,7 +257,8 @@ dnnl_status_t dnnl_graph_op_add_output(dnnl_graph_op_t op,
 
 dnnl_status_t dnnl_graph_op_set_attr_f32(dnnl_graph_op_t op, dnnl_graph_op_attr_t name,
                                          const float* value, size_t value_len) try {
-  if (AnyNull(op, value)) return RefuseNull(__func__);
+  if (op == nullptr) return RefuseNull(__func__);
+  if (value == nullptr) return RefuseNoValues(name);
   convgrad::onednn::SetAttribute(op->added.op, name,
                                  convgrad::onednn::IsF32(name)
                                      ? GraphValue(*value)
@@ -261,7 +270,8 @@ dnnl_status_t dnnl_graph_op_set_attr_f32(dnnl_graph_op_t op, dnnl_graph_op_attr_
 
 dnnl_status_t dnnl_graph_op_set_attr_bool(dnnl_graph_op_t op, dnnl_graph_op_attr_t name,
                                           const uint8_t* value, size_t value_len) try {
-  if (AnyNull(op, value)) return RefuseNull(__func__);
+  if (op == nullptr) return RefuseNull(__func__);
+  if (value == nullptr) return RefuseNoValues(name);
   if (value_len != 1) {
     return Refuse(dnnl_invalid_arguments,
                   "a bool attribute has one value, not a list of " + std::to_string(value_len));
@@ -274,7 +284,8 @@ dnnl_status_t dnnl_graph_op_set_attr_bool(dnnl_graph_op_t op, dnnl_graph_op_attr
 
 dnnl_status_t dnnl_graph_op_set_attr_s64(dnnl_graph_op_t op, dnnl_graph_op_attr_t name,
                                          const int64_t* value, size_t value_len) try {
-  if (AnyNull(op, value)) return RefuseNull(__func__);
+  if (op == nullptr) return RefuseNull(__func__);
+  if (value == nullptr) return RefuseNoValues(name);
   convgrad::onednn::SetAttribute(op->added.op, name,
                                  convgrad::onednn::IsS64(name)
                                      ? GraphValue(*value)
@@ -286,8 +297,9 @@ dnnl_status_t dnnl_graph_op_set_attr_s64(dnnl_graph_op_t op, dnnl_graph_op_attr_
 
 dnnl_status_t dnnl_graph_op_set_attr_str(dnnl_graph_op_t op, dnnl_graph_op_attr_t name,
                                          const char* value, size_t value_len) try {
-  if (AnyNull(op, value)) return RefuseNull(__func__);
-  if (value_len == 0) return Refuse(dnnl_invalid_arguments, "a string attribute is not empty");
+  if (op == nullptr) return RefuseNull(__func__);
+  if (value == nullptr) return RefuseNoValues(name);
+  if (value_len == 0) return RefuseNoValues(name);
   convgrad::onednn::SetAttribute(op->added.op, name, std::string(value));
   return dnnl_success;
 } catch (...) {
