@@ -74,9 +74,10 @@ which must agree bit for bit, and on random reals, which must lie within a compu
   --stag --wtag --dtag   layouts of src, weights, dst: any abx axb xba acdb ...
   --strides=S:W:D        strides of src, weights, dst instead, such as 1204224x1x7168x64::
   --mb=N                 batch instead of the problem's own
-  --batch=FILE           problems from a file; a line goes on after a backslash at its end
+  --batch=FILE           problems from a file; a backslash joins a word and the next one, also of the
+                         next line, unless that begins with --
   --match=REGEX          only problems that match
-  --reset                back to the defaults
+  --reset                back to the defaults, without --match
 Commas separate alternatives: --dir=BWD_D,BWD_W --dt=f32,bf16. An option holds for the problems after it.
 
 Examples:
