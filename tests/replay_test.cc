@@ -251,7 +251,11 @@ TEST_F(LenientTest, NothingToRunIsNoError) {
   const Outcome outcome = Succeeds("verify --lenient --batch=int8");
   EXPECT_TRUE(outcome.out.ends_with("\nnothing ran: 0 passed, 0 failed, 1 skipped\n"))
       << outcome.out;
-  Succeeds("bench --lenient --batch=int8");
+  // Nor is there a peak to be a share of.
+  EXPECT_EQ(outcome.out.find("peak"), std::string::npos) << outcome.out;
+  const Outcome bench = Succeeds("bench --lenient --batch=int8");
+  EXPECT_EQ(bench.out.find("peak"), std::string::npos) << bench.out;
+  EXPECT_TRUE(bench.out.ends_with("\nnothing ran\n1 problem was skipped\n")) << bench.out;
   Succeeds("explain --lenient --batch=int8");
   ExpectRefused("verify --lenient --match=none --batch=inputs/shapes", "no problem is left");
   ExpectRefused("verify --lenient", "no problem is given");
