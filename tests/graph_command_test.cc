@@ -387,8 +387,6 @@ TEST_F(GraphCommand, ReadsHarnessFiles) {
   }
   Put("loop", "--batch=loop");
   ExpectRefused("graph --batch=loop", "must not nest files more than 16 deep");
-  Put("absent", "--case=none.json");
-  ExpectRefused("graph --batch=absent", "absent:1: --case=none.json must name a file");
 }
 
 // The oracle would take long: a sample of elements, and the line says how many.
@@ -427,6 +425,28 @@ TEST_F(GraphCommand, NegativePadsTakeWindowsAway) {
 }
 
 // Comments end before lines are joined, as in problem files.
+// A graph that is not there, or is none, has failed; the others run.
+TEST_F(GraphCommand, GraphsOfAHarnessThatCannotBeRead) {
+  Put("malformed.json", "{\n");
+  Put("absent", "--case=none.json\n--case=" + kGraphs + "conv_2d.json --case=malformed.json\n");
+  const Outcome outcome = Convgrad("graph --batch=absent");
+  EXPECT_EQ(outcome.exit_code, 1);
+  EXPECT_EQ(outcome.err, "");
+  EXPECT_TRUE(outcome.out.starts_with("FAIL absent:1: --case=none.json must name a file"))
+      << outcome.out;
+  EXPECT_NE(outcome.out.find("\nFAIL malformed.json: "), std::string::npos) << outcome.out;
+  EXPECT_TRUE(outcome.out.ends_with("\n3 passed, 2 failed, 0 skipped\n")) << outcome.out;
+  ExpectRefused("graph --dump --batch=absent", "absent:1: --case=none.json must name a file");
+}
+
+TEST_F(GraphCommand, DumpsToStandardOutputByItsNames) {
+  const std::string graph = " " + kGraphs + "conv_2d.json";
+  const std::string text = Succeeds("graph --dump" + graph).out;
+  for (const char* name : {"-", "/dev/stdout"}) {
+    EXPECT_EQ(Succeeds(std::string("graph --dump=") + name + graph).out, text);
+  }
+}
+
 TEST_F(GraphCommand, CommentsOfAHarnessEndWithTheirLine) {
   Put("own.json", Conv("[2, 9, 2]"));
   Put("list",

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <thread>
 
+#include "cpu/multiply_rate.h"
 #include "tools/tensor_buffer.h"
 
 namespace convgrad::tests {
@@ -303,6 +304,34 @@ TEST(Plan, ExplainsItself) {
   }
   // 9x8 windows of 3x3 with a border of 1: (27 - 2) * (24 - 2) pairs of pixel and tap.
   EXPECT_EQ(plan->flops(), 2.0 * 2 * 4 * 8 * 25 * 22);
+}
+
+// What is assumed is said, and a call costs something however little it computes.
+TEST(Plan, ExpectsNoMoreThanItKnows) {
+  MultiplyRate rate;
+  SetArmCore(0x411fd401, rate);
+  EXPECT_EQ(rate.pipes, 4);
+  EXPECT_EQ(rate.core, "Neoverse-V1");
+  SetArmCore(0x413fd0c1, rate);
+  EXPECT_EQ(rate.pipes, 2);
+  EXPECT_EQ(rate.core, "Neoverse-N1");
+  rate = {};
+  SetArmCore(0x610f0221, rate);  // not Arm's: its part number means another core
+  EXPECT_EQ(rate.core, "");
+  const Operation operation{
+      OpKind::kConvolution,
+      {{"strides", {1}}, {"pads_begin", {0}}, {"pads_end", {0}}, {"dilations", {1}}}};
+  const TensorDesc one{DataType::kF32, {1, 1, 1}};
+  const std::vector<TensorDesc> inputs = {one, one};
+  const Result<Plan> plan = Plan::Make(operation, inputs);
+  ASSERT_TRUE(plan.ok()) << plan.status().message();
+  const std::string text = plan->Explain();
+  const size_t line = text.find("\nexpected    ");
+  ASSERT_NE(line, std::string::npos) << text;
+  EXPECT_GE(std::stod(text.substr(line + 13)), kCallSeconds * 1e3) << text;
+  EXPECT_NE(text.find(RateText(), line), std::string::npos) << text;
+  EXPECT_EQ(RateOfCore().knows_clock, RateText().find("GHz assumed") == std::string::npos);
+  EXPECT_EQ(RateOfCore().core.empty(), RateText().find("a cycle assumed") != std::string::npos);
 }
 
 // Channels first, lines of 48 pixels: whole vectors of every instruction set.

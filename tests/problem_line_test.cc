@@ -506,7 +506,7 @@ TEST(RoundTrip, TextMakesTheSameCase) {
 }
 
 TEST(RoundTrip, EverySuite) {
-  const auto folder = std::filesystem::path(__FILE__).parent_path().parent_path() / "problems";
+  const auto folder = std::filesystem::path(CONVGRAD_SOURCE_DIR) / "problems";
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
     if (entry.path().extension() == ".txt") ExpectRoundTrip("--batch=" + entry.path().string());
   }

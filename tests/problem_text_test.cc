@@ -5,6 +5,8 @@
 
 #include <random>
 
+#include "core/touched_bytes.h"
+
 namespace convgrad {
 namespace {
 
@@ -93,6 +95,28 @@ TEST(ProblemText, BytesAreThoseOfEachType) {
   EXPECT_EQ(bytes("f32"), 26 * 4);
   EXPECT_EQ(bytes("bf16"), 26 * 2);
   EXPECT_EQ(bytes("bf16:f32"), 20 * 2 + 6 * 4);
+}
+
+// What meets only padding, or lies between the steps, is not touched; a result is written whole.
+TEST(ProblemText, TouchedBytesAreThoseThatProductsNeed) {
+  const auto bytes = [](const std::string& pass, const std::string& axes) {
+    const auto parsed = ParseProblem(pass + " f32 ci3 co2 " + axes);
+    EXPECT_TRUE(parsed.ok()) << parsed.status().message();
+    return CountTouchedBytes(*parsed) / 4;
+  };
+  const std::string padded = "in1x1x1 taps1x1x5 out1x1x1 p0x0x2";  // one tap of five
+  EXPECT_EQ(bytes("fprop", padded), 3 + 2 + 6);
+  EXPECT_EQ(bytes("dgrad", padded), 3 + 2 + 6);
+  EXPECT_EQ(bytes("wgrad", padded), 3 + 2 + 30);
+  const std::string steps = "in1x1x7 taps1x1x1 out1x1x4 s1x1x2";  // four pixels of seven
+  EXPECT_EQ(bytes("fprop", steps), 12 + 8 + 6);
+  EXPECT_EQ(bytes("dgrad", steps), 21 + 8 + 6);
+  EXPECT_EQ(bytes("wgrad", steps), 12 + 8 + 6);
+  const std::string outside = "in1x1x2 taps1x1x1 out1x1x6 p0x0x2";  // two windows of six
+  EXPECT_EQ(bytes("fprop", outside), 6 + 12 + 6);
+  EXPECT_EQ(bytes("dgrad", outside), 6 + 4 + 6);
+  const std::string long_line = "in1x1x9000000 taps1x1x3 out1x1x9000000 p0x0x1";
+  EXPECT_EQ(bytes("fprop", long_line), 5 * 9e6 + 18);
 }
 
 TEST(ProblemText, ChangingAnyFieldChangesTheLine) {

@@ -50,6 +50,7 @@ TEST_F(ReplayTest, TableAndChecks) {
   const std::string& out = outcome.out;
   for (const char* part : {
            "train.log: 9 of 11 lines are verbose output of oneDNN v3.5.3, 4 threads\n",
+           "replayed on 1 thread, as --threads says\n",
            "\n      2       0.750       0.375 ",
            "--conv --dir=FWD_B --dt=f32 --stag=acdb --wtag=cdba --dtag=acdb g1mb2_ic8ih9_oc4oh9",
            "--deconv --dir=BWD_D --dt=bf16",
@@ -57,7 +58,7 @@ TEST_F(ReplayTest, TableAndChecks) {
            "instead of aBcd8b\n",
            "1 thread: 4 calls of 3 problems, 2.875 ms in the log, ",
            "skipped 1 convolution: the types are src u8, wei s8, dst u8",
-           "skipped 1 calls of other primitives: reorder 1\n",
+           "skipped 1 call of other primitives: reorder 1\n",
            "3 passed, 0 failed\n",
        }) {
     EXPECT_NE(out.find(part), std::string::npos) << out << "lacks " << part;
@@ -134,6 +135,54 @@ TEST_F(ReplayTest, Refusals) {
   ExpectRefused("replay --json=no/such/folder.json train.log", "no/such");
 }
 
+// As many as the program had, unless there are fewer here; all where the log does not say.
+TEST_F(ReplayTest, ThreadsAreThoseOfTheLog) {
+  std::string log = kLog;
+  const std::string four = "nthr:4";
+  log.replace(log.find(four), four.size(), "nthr:1");
+  Put("one.log", log);
+  const Outcome one = Succeeds("replay --repetitions=1 one.log");
+  EXPECT_NE(one.out.find("\nreplayed on 1 thread, as the log says\n"), std::string::npos)
+      << one.out;
+  EXPECT_NE(one.out.find("\n1 thread: 4 calls of 3 problems"), std::string::npos) << one.out;
+  const Outcome given = Succeeds("replay --threads=2 --repetitions=1 one.log");
+  EXPECT_NE(given.out.find("\nreplayed on 2 threads, as --threads says\n"), std::string::npos);
+  EXPECT_NE(given.out.find("\n2 threads: 4 calls of 3 problems"), std::string::npos) << given.out;
+  log.replace(log.find("nthr:1"), four.size(), "nthr:999999");
+  Put("many.log", log);
+  EXPECT_NE(Succeeds("replay --repetitions=1 many.log").out.find(", all: there are no more here\n"),
+            std::string::npos);
+  log.replace(log.find("nthr:999999"), 11, "");
+  Put("silent.log", log);
+  EXPECT_NE(Succeeds("replay --repetitions=1 silent.log").out.find(", all: the log does not say"),
+            std::string::npos);
+}
+
+// What has no end, and what is no text.
+TEST_F(ReplayTest, FilesThatAreNoLogs) {
+  ExpectRefused("replay /dev/zero",
+                "/dev/zero: line 1 of the log has more than 64 MiB: this is no text");
+  Put("train.log.gz", "\x1f\x8b\b and so on");
+  ExpectRefused("replay train.log.gz",
+                "train.log.gz: the log must be text, it is compressed by gzip, and 'zcat "
+                "train.log.gz' makes text of it: pipe that into 'convgrad replay -'");
+  Put("wide.log", "\xff\xfeo");
+  ExpectRefused("replay wide.log", "it is UTF-16, and 'iconv -f UTF-16 -t UTF-8 wide.log' makes");
+  const std::string call = std::string(kLog).substr(std::string(kLog).find("onednn_verbose,v1,p"));
+  Put("marked.log", "\xef\xbb\xbf" + call);
+  EXPECT_TRUE(Succeeds("replay --threads=1 --repetitions=1 marked.log")
+                  .out.starts_with("marked.log: 7 of 8 lines are verbose output\n"));
+  // The problem files of other commands.
+  ExpectRefused("verify --batch=/dev/zero", "'/dev/zero' has more than 64 MiB");
+  ExpectRefused("verify --batch=train.log.gz", "'zcat train.log.gz' makes text of it");
+  ExpectRefused("graph --batch=/dev/zero", "of at most 16777216 bytes");
+  ExpectRefused("graph --batch=train.log.gz", "'zcat train.log.gz' makes text of it");
+  ExpectRefused("graph /dev/zero", "bytes, and must have at most 67108864");
+  ExpectRefused("graph train.log.gz", "'zcat train.log.gz' makes text of it");
+  Put("marked.txt", "\xef\xbb\xbf--dir=BWD_W ic4ih5oc4kh3\n");
+  Succeeds("verify --batch=marked.txt");
+}
+
 // What is skipped with a reason is no error, and has no ratio.
 TEST_F(ReplayTest, NothingToRunIsNoError) {
   Put("int8.log", std::string(kLog).substr(std::string(kLog).find(
@@ -163,7 +212,7 @@ TEST_F(ReplayTest, ProblemsThatDoNotFit) {
   const Outcome outcome = Succeeds("replay --repetitions=1 huge.log");
   EXPECT_NE(outcome.out.find("refused: its tensors do not fit in this machine"), std::string::npos)
       << outcome.out;
-  EXPECT_NE(outcome.out.find("1 calls of 1 problems"), std::string::npos) << outcome.out;
+  EXPECT_NE(outcome.out.find(": 1 call of 1 problem, "), std::string::npos) << outcome.out;
 }
 
 // --- --lenient ----------------------------------------------------------------------------------
@@ -202,7 +251,11 @@ TEST_F(LenientTest, NothingToRunIsNoError) {
   const Outcome outcome = Succeeds("verify --lenient --batch=int8");
   EXPECT_TRUE(outcome.out.ends_with("\nnothing ran: 0 passed, 0 failed, 1 skipped\n"))
       << outcome.out;
-  Succeeds("bench --lenient --batch=int8");
+  // Nor is there a peak to be a share of.
+  EXPECT_EQ(outcome.out.find("peak"), std::string::npos) << outcome.out;
+  const Outcome bench = Succeeds("bench --lenient --batch=int8");
+  EXPECT_EQ(bench.out.find("peak"), std::string::npos) << bench.out;
+  EXPECT_TRUE(bench.out.ends_with("\nnothing ran\n1 problem was skipped\n")) << bench.out;
   Succeeds("explain --lenient --batch=int8");
   ExpectRefused("verify --lenient --match=none --batch=inputs/shapes", "no problem is left");
   ExpectRefused("verify --lenient", "no problem is given");

@@ -274,6 +274,25 @@ TEST(Log, RecordsThatRanTogether) {
   EXPECT_EQ(log.verbose_lines(), 1);
 }
 
+// A group is a problem, not a spelling of one.
+TEST(Log, GroupsOtherSpellings) {
+  VerboseLog log;
+  for (const char* descriptor :
+       {"mb2_ic8oc4_ih5oh5kh3sh1dh0ph1_iw5ow5kw3sw1dw0pw1", "g1mb2_ic8oc4_ih5oh5kh3sh1dh0ph1",
+        "mb2_ic8oc4_ih5oh5kh3ph1_iw5ow5kw3pw1", "mb2ic8oc4_ih5oh5kh3ph1"}) {
+    log.Accept(Line("forward_training", kPlain, "", descriptor));
+    log.Accept(Line("forward_training", kPlain, "attr-scratchpad:user", descriptor));
+  }
+  log.Accept(
+      Line("forward_training", kPlain, "attr-post-ops:eltwise_relu", "mb2_ic8oc4_ih5kh3ph1"));
+  log.Accept(Line("forward_training", kPlain, "", "mb3_ic8oc4_ih5oh5kh3ph1"));
+  ASSERT_EQ(log.groups().size(), 3u);
+  EXPECT_EQ(log.groups()[0].calls, 8);
+  EXPECT_EQ(log.groups()[0].milliseconds, 2.0);
+  EXPECT_EQ(log.groups()[1].calls, 1);
+  EXPECT_EQ(log.groups()[2].calls, 1);
+}
+
 TEST(Log, GroupsEqualCalls) {
   VerboseLog log;
   log.Accept("onednn_verbose,v1,info,oneDNN v3.5.3 (commit 66f0cb9eb66affd2)");

@@ -11,6 +11,7 @@
 #include <memory>
 
 #include "core/text.h"
+#include "core/touched_bytes.h"
 #include "spec/canonicalize.h"
 #include "spec/check.h"
 #include "tools/tensor_buffer.h"
@@ -114,7 +115,7 @@ class CaseTimer {
     row_.kernel = plan->kernel();
     row_.workspace_bytes = plan->workspace_bytes();
     row_.flops = plan->flops();
-    row_.bytes = CountBytes(problem);
+    row_.bytes = CountTouchedBytes(problem);
     row_.out_type = problem.out_type;
     row_.per_sample = problem.per_sample.present;
     Allocate(*plan);

@@ -39,7 +39,7 @@ struct BenchRow {
   std::string kernel;
   int64_t workspace_bytes = 0;
   double flops = 0;
-  double bytes = 0;  // of the tensors, each touched once
+  double bytes = 0;  // of the tensors, those that a run needs, each once
   Timing timing;
   std::vector<PeerTiming> peers;
   double preemptions = 0;  // per second, while samples were taken: other programs had a core

@@ -7,6 +7,7 @@
 #include "tools/problem_words.h"
 #include "tools/progress.h"
 #include "tools/random_line.h"
+#include "tools/refusals.h"
 #include "tools/text_file.h"
 #include "tools/thread_list.h"
 
@@ -82,7 +83,7 @@ Result<int> BenchProblems(const BenchRequest& request) {
   Progress progress("bench: measures the machine's limits");
   Limits limits;
   const std::vector<DataType> types = TypesOf(*cases);
-  for (int count : *threads) {
+  for (int count : cases->empty() ? std::vector<int>() : *threads) {
     const std::string line = DescribePeaks(types, count, limits);
     const CopyRate& copy = limits.CopyRateOf(count);
     progress.Clear();
@@ -90,7 +91,7 @@ Result<int> BenchProblems(const BenchRequest& request) {
   }
   std::vector<std::string> names;
   for (const bench::PeerInfo& peer : *peers) names.emplace_back(peer.name);
-  std::fputs(TableHead(names).c_str(), stdout);
+  if (!cases->empty()) std::fputs(TableHead(names).c_str(), stdout);
   std::fflush(stdout);
 
   std::vector<BenchRow> rows;
@@ -106,10 +107,12 @@ Result<int> BenchProblems(const BenchRequest& request) {
       std::fflush(stdout);
     }
   }
-  std::printf("\n%s", Summary(rows, limits).c_str());
+  if (rows.empty()) std::printf("nothing ran\n");
+  if (!rows.empty()) std::printf("\n%s", Summary(rows, limits).c_str());
   if (request.lenient) {
-    std::printf("%lld problems were skipped\n",
-                static_cast<long long>(passed_over.problems.total()));
+    const int64_t skipped = passed_over.problems.total();
+    std::printf("%s %s skipped\n", Counted(skipped, "problem").c_str(),
+                skipped == 1 ? "was" : "were");
   }
   if (request.random) {
     std::printf("\n--random %d --seed %llu\n%s", *request.random,
@@ -122,7 +125,10 @@ Result<int> BenchProblems(const BenchRequest& request) {
     return std::any_of(row.peers.begin(), row.peers.end(),
                        [](const PeerTiming& peer) { return peer.wrong; });
   };
-  return std::any_of(rows.begin(), rows.end(), wrong) ? 1 : 0;
+  const auto refused = std::count_if(rows.begin(), rows.end(),
+                                     [](const BenchRow& row) { return !row.refusal.empty(); });
+  return ExitCode(std::any_of(rows.begin(), rows.end(), wrong) ? 1 : 0, request.options.kernel,
+                  refused, static_cast<int64_t>(rows.size()), "timing");
 }
 
 }  // namespace convgrad::tools

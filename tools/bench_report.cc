@@ -8,6 +8,7 @@
 
 #include "core/text.h"
 #include "tools/printf_text.h"
+#include "tools/refusals.h"
 
 namespace convgrad::tools {
 namespace {
@@ -135,7 +136,7 @@ std::string TableHead(std::span<const std::string> peers) {
 
 std::string TableLine(const BenchRow& row, Limits& limits) {
   if (!row.refusal.empty()) {
-    return Join("         -  refused: ", row.refusal, " (", row.problem, ")\n");
+    return Join("         -  ", RefusalText(row.refusal, row.problem), "\n");
   }
   std::string text =
       Format("%10.3f %6.1f%% %9.2f %6.1f%% %7.1f %12lld %3d %-9s", row.timing.seconds * 1e3,
@@ -171,8 +172,8 @@ std::string Summary(std::span<const BenchRow> rows, Limits& limits) {
   }
   std::string text;
   for (const auto& [key, group] : groups) {
-    text += Join(NameOf(key.first), ", ", key.second,
-                 key.second == 1 ? " thread: " : " threads: ", group.shares.count(), " problems");
+    text += Join(NameOf(key.first), ", ", Counted(key.second, "thread"), ": ",
+                 Counted(group.shares.count(), "problem"));
     if (group.refused > 0) text += Join(", ", group.refused, " refused");
     if (group.shares.count() > 0) {
       text += Format(", geomean %.1f%% of peak, worst %.1f%%: ", 100 * group.shares.mean(),

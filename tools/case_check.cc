@@ -91,7 +91,8 @@ class CaseChecker {
   bool MakePlans() {
     Result<Plan> plan = Plan::Make(item_.operation, item_.inputs, item_.outputs, request_.options);
     if (!plan.ok()) {
-      Fail(Join("refused: ", plan.status().message()));
+      report_.refused = true;
+      Fail(plan.status().message());
       return false;
     }
     report_.kernel = plan->kernel();

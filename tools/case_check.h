@@ -30,7 +30,8 @@ struct CheckRequest {
 
 struct CheckReport {
   bool passed = false;
-  std::string failure;  // one sentence
+  bool refused = false;  // there is no plan: the kernel that was asked for cannot run the problem
+  std::string failure;   // one sentence, also of a refusal
   std::string kernel;
   int64_t elements = 0;          // of all outputs
   int64_t checked_elements = 0;  // of these, against the formulas

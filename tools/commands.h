@@ -72,14 +72,14 @@ struct BenchRequest {
 Result<int> BenchProblems(const BenchRequest& request);
 
 struct ReplayRequest {
-  std::string log;            // a file, or - for standard input
-  std::string threads = "0";  // a list; 0: all
-  Options options{};          // without threads
-  bool verify = false;        // each problem against the oracle, too
-  uint64_t seed = 1;          // of the data for that
-  std::string json;           // a file; empty: none
-  int repetitions = 0;        // 0: what fits into `seconds`
-  double seconds = 0.2;       // for each problem and number of threads
+  std::string log;       // a file, or - for standard input
+  std::string threads;   // a list; 0: all; empty: as many as the log says
+  Options options{};     // without threads
+  bool verify = false;   // each problem against the oracle, too
+  uint64_t seed = 1;     // of the data for that
+  std::string json;      // a file; empty: none
+  int repetitions = 0;   // 0: what fits into `seconds`
+  double seconds = 0.2;  // for each problem and number of threads
 };
 // Exit code 1 when a result is wrong.
 Result<int> ReplayLog(const ReplayRequest& request);

@@ -6,6 +6,7 @@
 #include "plan/planner.h"
 #include "tools/commands.h"
 #include "tools/problem_words.h"
+#include "tools/refusals.h"
 
 namespace convgrad::tools {
 namespace {
@@ -55,15 +56,19 @@ Result<int> ExplainProblems(const ExplainRequest& request) {
   Result<std::vector<Case>> cases = ParseCases(request.words, request.options.per_sample,
                                                request.lenient ? &passed_over : nullptr);
   if (!cases.ok()) return cases.status();
+  if (Status status = CheckCases(*cases, request.options); !status.ok()) return status;
   std::fputs(passed_over.ToText().c_str(), stdout);
+  int refused = 0;
   bool first = passed_over.ToText().empty();
   for (const Case& item : *cases) {
     Result<Plan> plan = Plan::Make(item.operation, item.inputs, item.outputs, request.options);
-    if (!plan.ok()) return plan.status();
-    std::printf("%s%s", first ? "" : "\n", plan->Explain().c_str());
+    const std::string text =
+        plan.ok() ? plan->Explain() : RefusalText(plan.status().message(), item.text) + "\n";
+    if (!plan.ok()) ++refused;
+    std::printf("%s%s", first ? "" : "\n", text.c_str());
     first = false;
   }
-  return 0;
+  return ExitCode(0, request.options.kernel, refused, static_cast<int64_t>(cases->size()));
 }
 
 }  // namespace convgrad::tools

@@ -8,10 +8,12 @@
 #include "onednn/graph_overrides.h"
 #include "onednn/json_tree.h"
 #include "onednn/serialized_graph.h"
+#include "onednn/text_start.h"
 #include "tools/commands.h"
 #include "tools/graph_run.h"
 #include "tools/problem_words.h"
 #include "tools/progress.h"
+#include "tools/refusals.h"
 #include "tools/temporary_file.h"
 #include "tools/text_file.h"
 
@@ -48,8 +50,12 @@ std::string Replay(const GraphCase& item) {
 }
 
 Result<SerializedGraph> Load(const GraphCase& item) {
+  if (!item.missing.empty()) return Invalid(item.missing);
   Result<std::string> text = ReadText(item.path);
   if (!text.ok()) return text.status();
+  if (const std::string encoding = onednn::EncodingOf(*text, item.path); !encoding.empty()) {
+    return Invalid(Join(item.path, ": a graph must be JSON text: ", encoding));
+  }
   Result<SerializedGraph> graph = onednn::ReadSerializedGraph(*text);
   if (!graph.ok()) return WithPrefix(item.path, graph.status());
   return graph;
@@ -86,6 +92,11 @@ class GraphReporter {
       Skip(Join(name, ": ", report.reason));
       return;
     }
+    if (report.verdict == Verdict::kRefused) {
+      ++refused_;
+      std::printf("%s\n", RefusalText(report.reason, name).c_str());
+      return;
+    }
     if (report.verdict == Verdict::kPassed) {
       ++passed_;
       PrintPassed(name, report);
@@ -103,10 +114,20 @@ class GraphReporter {
     std::printf("SKIP %s\n", OneLine(sentence).c_str());
   }
 
-  int Close() const {
-    std::printf("%s%d passed, %d failed, %d skipped\n",
-                passed_ + failed_ == 0 ? "nothing ran: " : "", passed_, failed_, skipped_);
-    return failed_ == 0 ? 0 : 1;
+  // A graph of a harness that cannot be read: the others go on.
+  void FailGraph(const std::string& sentence) {
+    ++failed_;
+    std::printf("FAIL %s\n", OneLine(sentence).c_str());
+    std::fflush(stdout);
+  }
+
+  Result<int> Close() const {
+    std::printf("%s%d passed, %d failed, ", passed_ + failed_ == 0 ? "nothing ran: " : "", passed_,
+                failed_);
+    if (refused_ > 0) std::printf("%d refused, ", refused_);
+    std::printf("%d skipped\n", skipped_);
+    return ExitCode(failed_ == 0 ? 0 : 1, request_.options.kernel, refused_, passed_ + refused_,
+                    "operation");
   }
 
  private:
@@ -140,7 +161,7 @@ class GraphReporter {
 
   const GraphRequest& request_;
   std::string replay_;
-  int passed_ = 0, failed_ = 0, skipped_ = 0;
+  int passed_ = 0, failed_ = 0, skipped_ = 0, refused_ = 0;
 };
 
 // The words, without --dump and --dump=FILE.
@@ -159,6 +180,7 @@ Result<ParsedWords> Parse(const std::vector<std::string>& words) {
     if (word == "--dump" || word.starts_with(kDump)) {
       parsed.dump = true;
       parsed.dump_file = word == "--dump" ? "" : word.substr(kDump.size());
+      if (parsed.dump_file == "-" || parsed.dump_file == "/dev/stdout") parsed.dump_file.clear();
       if (word == kDump) return Invalid("--dump= must have a file, as in --dump=FILE");
       continue;
     }
@@ -226,10 +248,15 @@ Result<int> RunGraphs(const GraphRequest& request) {
       continue;
     }
     const Result<SerializedGraph> graph = Load(item);
-    if (!graph.ok()) return graph.status();
-    // Of a harness file, what cannot run is left out and counted; of the command's own words, it
-    // is an error.
+    // Of a harness file, what cannot be read has failed, and what cannot run is left out and
+    // counted; of the command's own words, both are errors.
     const bool from_harness = !item.origin.empty();
+    if (!graph.ok() && !from_harness) return graph.status();
+    if (!graph.ok()) {
+      progress.Clear();
+      reporter.FailGraph(graph.status().message());
+      continue;
+    }
     const Result<SerializedGraph> rewritten = onednn::Rewrite(*graph, item.choice.overrides);
     if (!rewritten.ok() && !from_harness) return WithPrefix(item.path, rewritten.status());
     if (!rewritten.ok()) {
@@ -241,7 +268,10 @@ Result<int> RunGraphs(const GraphRequest& request) {
     run.skip_illegal = from_harness;
     run.opened = [&] { reporter.Open(item, *rewritten); };
     const auto tensors = RunGraph(rewritten->ops, run);
-    if (!tensors.ok()) return WithPrefix(item.path, tensors.status());
+    if (tensors.ok()) continue;
+    const Status status = WithPrefix(item.path, tensors.status());
+    if (!from_harness) return status;
+    reporter.FailGraph(status.message());
   }
   return reporter.Close();
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 #include "core/text.h"
@@ -97,6 +98,11 @@ class GraphRunner {
         graph_.decisions[i] = {OpState::kUnsupported, std::move(s), {}, {}, {}};
         continue;
       }
+      if (Status s = TryKernel(shaped); !s.ok()) {
+        refused_.insert(i);
+        graph_.decisions[i] = {OpState::kUnsupported, std::move(s), {}, {}, {}};
+        continue;
+      }
       for (const LogicalTensor& input : graph_.ops[i].inputs) ++readers_[input.id];
     }
     return {};
@@ -117,6 +123,7 @@ class GraphRunner {
       OpReport report;
       report.op = &graph_.ops[index];
       report.reason = shaped.why.message();
+      if (refused_.contains(index)) report.verdict = Verdict::kRefused;
       if (request_.report) request_.report(report);
     }
     return {};
@@ -128,6 +135,13 @@ class GraphRunner {
   }
 
  private:
+  // A kernel that is asked for by name may refuse an operation; what reads its results then reads
+  // what they are filled with.
+  Status TryKernel(const ShapedOp& shaped) const {
+    if (request_.options.kernel.empty()) return {};
+    return Plan::Make(shaped.operation, shaped.inputs, shaped.outputs, request_.options).status();
+  }
+
   // Whether an operation that runs here writes the tensor; null where none does at all.
   const GraphOp* WriterOf(size_t tensor, bool* runs) const {
     const auto writer = edges_.writers.find(tensor);
@@ -274,6 +288,7 @@ class GraphRunner {
   onednn::GraphEdges edges_;
   onednn::ShapedGraph graph_;
   std::unordered_map<size_t, TensorBuffer> buffers_;
+  std::unordered_set<size_t> refused_;       // indices of operations
   std::unordered_map<size_t, int> readers_;  // that have yet to run
 };
 

@@ -18,13 +18,14 @@
 
 namespace convgrad::tools {
 
-enum class Verdict { kPassed, kFailed, kSkipped };
+// Refused: the kernel that was asked for cannot run it.
+enum class Verdict { kPassed, kFailed, kSkipped, kRefused };
 
 struct OpReport {
   Verdict verdict = Verdict::kSkipped;
   const onednn::GraphOp* op = nullptr;
   std::string shapes;              // src 0:2x3x8x8, weights 1:4x3x3x3 -> dst 2:2x4x8x8 f32
-  std::string reason;              // of a skipped or failed one, a sentence
+  std::string reason;              // of one that did not pass, a sentence
   std::vector<std::string> notes;  // inputs that are filled because nothing here writes them
   CheckReport check;               // of one that ran
 };

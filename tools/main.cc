@@ -36,13 +36,15 @@ Examples:
   convgrad replay train.log
 
 convgrad COMMAND --help tells more about a command.
-Exit codes: 0 done, 1 a check failed, 2 bad input (one line on standard error says what).)";
+Exit codes: 0 done; 1 a check failed; 2 bad input, or --kernel names one that cannot run a problem (one
+line on standard error says what); 130 after Ctrl-C, 141 when the reader of its output has gone.)";
 
 constexpr const char* kRunExamples = R"(
 Arguments are named as in the specification ('convgrad ops' lists them); lists have commas. Files are
 .npy (f32, f16; s32, s64 for shapes) or .safetensors (F32, F16, BF16; I32, I64), the latter also as
 file.safetensors:tensor. The output file appears only when the result is complete; in a .safetensors
-file other tensors are kept, and a tensor without a name is called "tensor". An output may also be
+file other tensors are kept, and a tensor without a name is called "tensor". It may be the file of an
+input, which is replaced when everything has been read and computed. An output may also be
 named as an argument: diff_weights=dw.npy, and diff_bias=db.npy for the gradient of the bias.
 ConvolutionBackward and ConvTransposeBackward compute any of the gradients of the forward operation,
 those of diff_src, diff_weights and diff_bias that have a file, from src, weights and diff_dst.
@@ -72,9 +74,10 @@ which must agree bit for bit, and on random reals, which must lie within a compu
   --stag --wtag --dtag   layouts of src, weights, dst: any abx axb xba acdb ...
   --strides=S:W:D        strides of src, weights, dst instead, such as 1204224x1x7168x64::
   --mb=N                 batch instead of the problem's own
-  --batch=FILE           problems from a file; a line goes on after a backslash at its end
+  --batch=FILE           problems from a file; a backslash joins a word and the next one, also of the
+                         next line, unless that begins with --
   --match=REGEX          only problems that match
-  --reset                back to the defaults
+  --reset                back to the defaults, without --match
 Commas separate alternatives: --dir=BWD_D,BWD_W --dt=f32,bf16. An option holds for the problems after it.
 
 Examples:
@@ -163,7 +166,8 @@ the table, which has
 
 Blocked layouts have no equal here: such a tensor is run in the plain layout of the same order, and
 the line below says so. Post-ops are left out. Other primitives, and types that convgrad does not have,
-are counted at the end. Compare on the machine of the log, with as many threads.
+are counted at the end. Compare on the machine of the log; it runs on as many threads as the log says,
+or on all where it does not say or there are fewer.
 
 Examples:
   ONEDNN_VERBOSE=1 python train.py > train.log && convgrad replay train.log
@@ -356,7 +360,9 @@ void DescribeReplay(CLI::App& app, ReplayRequest& request) {
   command->add_option("LOG", request.log, "a file, or - for standard input")
       ->required()
       ->check(IsText);
-  command->add_option("--threads", request.threads, "a list such as 1,2; 0: all (default)")
+  command
+      ->add_option("--threads", request.threads,
+                   "a list such as 1,2; 0: all (default: as many as the log says)")
       ->check(IsText);
   AddLimits(command, request.options);
   command->add_flag("--verify", request.verify, "checks each problem, as verify does");
@@ -433,6 +439,28 @@ Status CheckFirstWord(const CLI::App& app, const std::string& word) {
                ", expected ", JoinWords(names, ", "), ", --help or --version")};
 }
 
+// CLI11 gives the next word to an option without its value, as an unset shell variable makes one.
+// Problem lines and graphs have options of their own, for which nothing is the default.
+Status CheckValues(const CLI::App& app, int argc, char** argv) {
+  const CLI::App* command = nullptr;
+  for (const CLI::App* known : app.get_subcommands({})) {
+    if (argc > 1 && known->get_name() == argv[1]) command = known;
+  }
+  for (int i = 2; command != nullptr && i < argc; ++i) {
+    const std::string_view word = argv[i];
+    if (!word.starts_with("--") || word.find('=') + 1 != word.size()) continue;
+    const std::string name(word.substr(0, word.size() - 1));
+    const CLI::Option* option = command->get_option_no_throw(name);
+    if (option == nullptr) continue;
+    const bool flag = option->get_items_expected_max() == 0;
+    return {StatusCode::kInvalidArgument,
+            flag
+                ? Join("'", word, "' has a value, and ", name, " takes none")
+                : Join("'", word, "' has no value, expected ", name, "=VALUE or ", name, " VALUE")};
+  }
+  return {};
+}
+
 int Main(int argc, char** argv) {
   RemoveTemporariesOnSignals();
   CLI::App app{kAbout, "convgrad"};
@@ -441,6 +469,7 @@ int Main(int argc, char** argv) {
   if (Status status = CheckFirstWord(app, argc > 1 ? argv[1] : ""); !status.ok()) {
     return Report(status);
   }
+  if (Status status = CheckValues(app, argc, argv); !status.ok()) return Report(status);
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& success) {  // --help, --version

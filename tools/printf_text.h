@@ -1,4 +1,4 @@
-// Numbers in columns: what std::printf would print, as a string.
+// Numbers in columns, what std::printf would print, as a string; and numbers in sentences.
 #ifndef CONVGRAD_TOOLS_PRINTF_TEXT_H_
 #define CONVGRAD_TOOLS_PRINTF_TEXT_H_
 
@@ -16,6 +16,11 @@ __attribute__((format(printf, 1, 2))) inline std::string Format(const char* form
   std::vsnprintf(text, sizeof text, format, arguments);
   va_end(arguments);
   return text;
+}
+
+// 1 problem, 2 problems.
+inline std::string Counted(long long count, const char* noun) {
+  return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
 }
 
 }  // namespace convgrad::tools

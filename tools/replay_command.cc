@@ -1,15 +1,16 @@
 #include <algorithm>
-#include <cerrno>
+#include <charconv>
 #include <cstdio>
-#include <cstring>
-#include <memory>
 
+#include "core/parallel.h"
 #include "core/text.h"
 #include "tools/available_memory.h"
 #include "tools/case_check.h"
 #include "tools/commands.h"
+#include "tools/log_file.h"
 #include "tools/problem_words.h"
 #include "tools/progress.h"
+#include "tools/refusals.h"
 #include "tools/replay_report.h"
 #include "tools/text_file.h"
 #include "tools/thread_list.h"
@@ -18,40 +19,6 @@ namespace convgrad::tools {
 namespace {
 
 Status Invalid(std::string message) { return {StatusCode::kInvalidArgument, std::move(message)}; }
-
-// Of any length: what is longer than a line of the log may be is read on, and kept no longer.
-Status ReadLines(std::FILE* file, const std::string& path, onednn::VerboseLog& log) {
-  std::string line;
-  bool any = false;
-  for (char part[4096];;) {
-    const size_t got = std::fread(part, 1, sizeof part, file);
-    for (size_t i = 0; i < got; ++i) {
-      any = part[i] != '\n';
-      if (any) {
-        if (line.size() <= onednn::VerboseLog::kLongestLine) line += part[i];
-        continue;
-      }
-      log.Accept(line);
-      line.clear();
-    }
-    if (got < sizeof part) break;
-  }
-  if (std::ferror(file) != 0) {
-    return Invalid(Join(path, ": the log cannot be read: ", std::strerror(errno)));
-  }
-  if (any) log.Accept(line);
-  return {};
-}
-
-Status ReadLog(const std::string& path, onednn::VerboseLog& log) {
-  if (path == "-") return ReadLines(stdin, "standard input", log);
-  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"),
-                                                             &std::fclose);
-  if (file == nullptr) {
-    return Invalid(Join(path, ": the log cannot be opened: ", std::strerror(errno)));
-  }
-  return ReadLines(file.get(), path, log);
-}
 
 Case CaseOf(const onednn::VerboseGroup& group) {
   const onednn::ProblemCase& problem = group.replayed.problem;
@@ -79,13 +46,18 @@ double BytesOf(const Case& item) {
 // workspace beside it.
 bool FitsThisMachine(const Case& item) { return BytesOf(item) < AvailableMemory() / 3; }
 
-BenchRow Time(const Case& item, const BenchSettings& settings) {
-  BenchRow row;
-  if (FitsThisMachine(item)) return BenchCase(item, settings);
-  row.problem = item.text;
-  row.op = NameOf(item.operation.kind);
-  row.threads = settings.options.threads;
-  row.refusal = "its tensors do not fit in this machine";
+ReplayRow Time(const onednn::VerboseGroup& group, const Case& item, const BenchSettings& settings) {
+  ReplayRow row;
+  row.group = &group;
+  row.fits = FitsThisMachine(item);
+  if (row.fits) {
+    row.bench = BenchCase(item, settings);
+    return row;
+  }
+  row.bench.problem = item.text;
+  row.bench.op = NameOf(item.operation.kind);
+  row.bench.threads = settings.options.threads;
+  row.bench.refusal = "its tensors do not fit in this machine";
   return row;
 }
 
@@ -97,6 +69,23 @@ std::string Check(const Case& item, const ReplayRequest& request, int threads) {
   return CheckCase(item, check).failure;
 }
 
+// Those that are asked for, else as many as the program had that wrote the log.
+struct ReplayThreads {
+  std::vector<int> counts;
+  std::string why;
+};
+
+ReplayThreads ThreadsOf(const std::vector<int>& given, const onednn::VerboseLog& log) {
+  if (!given.empty()) return {given, "as --threads says"};
+  const int all = ResolveThreads(0, {});
+  int logged = 0;
+  const std::string& text = log.threads();
+  std::from_chars(text.data(), text.data() + text.size(), logged);
+  if (logged < 1) return {{all}, "all: the log does not say how many it had"};
+  if (logged > all) return {{all}, "all: there are no more here"};
+  return {{logged}, "as the log says"};
+}
+
 Status NoConvolutions(const onednn::VerboseLog& log, const std::string& name) {
   return Invalid(Join(name, ": of ", log.lines(), " lines ", log.verbose_lines(),
                       " are output of ONEDNN_VERBOSE=1, and none is the execution of a convolution "
@@ -106,8 +95,9 @@ Status NoConvolutions(const onednn::VerboseLog& log, const std::string& name) {
 }  // namespace
 
 Result<int> ReplayLog(const ReplayRequest& request) {
-  Result<std::vector<int>> threads = ParseThreads(request.threads);
-  if (!threads.ok()) return threads.status();
+  Result<std::vector<int>> given =
+      request.threads.empty() ? std::vector<int>() : ParseThreads(request.threads);
+  if (!given.ok()) return given.status();
   if (request.repetitions < 0 || !(request.seconds > 0)) {
     return Invalid("--repetitions must be at least 0 and --seconds more than 0");
   }
@@ -120,20 +110,24 @@ Result<int> ReplayLog(const ReplayRequest& request) {
   const bool none = log.groups().empty();
   if (none && log.skipped().total() == 0) return NoConvolutions(log, name);
 
-  std::fputs((DescribeLog(name, log) + (none ? "" : ReplayTableHead())).c_str(), stdout);
+  const ReplayThreads threads = ThreadsOf(*given, log);
+  std::fputs(DescribeLog(name, log).c_str(), stdout);
+  if (!none) {
+    std::printf("replayed on %s thread%s, %s\n%s", JoinNumbers(threads.counts, ",").c_str(),
+                threads.counts == std::vector<int>{1} ? "" : "s", threads.why.c_str(),
+                ReplayTableHead().c_str());
+  }
   std::fflush(stdout);
   Progress progress("replay");
   std::vector<ReplayRow> rows;
   for (const onednn::VerboseGroup& group : log.groups()) {
     const Case item = CaseOf(group);
-    for (int count : *threads) {
-      progress.Set(Join("replay ", rows.size() + 1, " of ", log.groups().size() * threads->size(),
-                        ": ", item.text));
+    for (int count : threads.counts) {
+      progress.Set(Join("replay ", rows.size() + 1, " of ",
+                        log.groups().size() * threads.counts.size(), ": ", item.text));
       BenchSettings settings{request.options, request.repetitions, request.seconds, {}};
       settings.options.threads = count;
-      ReplayRow row;
-      row.group = &group;
-      row.bench = Time(item, settings);
+      ReplayRow row = Time(group, item, settings);
       if (request.verify && row.bench.refusal.empty()) row.failure = Check(item, request, count);
       rows.push_back(std::move(row));
       progress.Clear();
@@ -146,7 +140,12 @@ Result<int> ReplayLog(const ReplayRequest& request) {
     if (Status status = WriteTextFile(*target, ReplayJson(rows, log)); !status.ok()) return status;
   }
   const auto failed = [](const ReplayRow& row) { return row.failure && !row.failure->empty(); };
-  return std::any_of(rows.begin(), rows.end(), failed) ? 1 : 0;
+  // A log from a larger machine is no mistake; a kernel that cannot do what it is asked for is.
+  const auto refused = std::count_if(rows.begin(), rows.end(), [](const ReplayRow& row) {
+    return row.fits && !row.bench.refusal.empty();
+  });
+  return ExitCode(std::any_of(rows.begin(), rows.end(), failed) ? 1 : 0, request.options.kernel,
+                  refused, static_cast<int64_t>(rows.size()), "timing");
 }
 
 }  // namespace convgrad::tools

@@ -6,6 +6,7 @@
 
 #include "core/text.h"
 #include "tools/printf_text.h"
+#include "tools/refusals.h"
 
 namespace convgrad::tools {
 namespace {
@@ -70,7 +71,7 @@ std::string ReplayTableLine(const ReplayRow& row) {
   std::string text = Format("%7lld %11.3f %11.3f ", static_cast<long long>(group.calls), logged,
                             logged / static_cast<double>(group.calls));
   if (!row.bench.refusal.empty()) {
-    return text + Join("refused: ", row.bench.refusal, " (", row.bench.problem, ")\n");
+    return text + RefusalText(row.bench.refusal, row.bench.problem) + "\n";
   }
   text += Format("%11.3f %6.2fx %11.3f %3d %-9s  ", row.bench.timing.seconds * 1e3,
                  Ratio(logged, ConvgradTime(row)), logged - ConvgradTime(row), row.bench.threads,
@@ -88,25 +89,25 @@ std::string ReplaySummary(std::span<const ReplayRow> rows, const onednn::Verbose
   if (rows.empty()) text = "nothing ran\n";
   for (const auto& [threads, total] : TotalsOf(rows)) {
     if (total.calls == 0) {
-      text +=
-          Join(threads, threads == 1 ? " thread: " : " threads: ", "nothing ran, ", total.refused,
-               total.refused == 1 ? " problem was" : " problems were", " refused\n");
+      text += Join(Counted(threads, "thread"), ": nothing ran, ", Counted(total.refused, "problem"),
+                   total.refused == 1 ? " was" : " were", " refused\n");
       continue;
     }
-    text += Join(threads, threads == 1 ? " thread: " : " threads: ", total.calls, " calls of ",
-                 total.problems, " problems, ");
+    text += Join(Counted(threads, "thread"), ": ", Counted(total.calls, "call"), " of ",
+                 Counted(total.problems, "problem"), ", ");
     text += Format("%.3f ms in the log, %.3f ms in convgrad, ratio %.2fx, saved %.3f ms\n",
                    total.logged, total.convgrad, Ratio(total.logged, total.convgrad),
                    total.logged - total.convgrad);
-    if (total.refused > 0) text += Join("  ", total.refused, " problems were refused\n");
+    if (total.refused > 0)
+      text += Join("  ", Counted(total.refused, "problem"), total.refused == 1 ? " was" : " were",
+                   " refused\n");
   }
   for (const onednn::CountedReason& entry : log.skipped().entries()) {
-    text += Join("skipped ", entry.count,
-                 entry.count == 1 ? " convolution: " : " convolutions: ", entry.reason, "\n");
+    text += Join("skipped ", Counted(entry.count, "convolution"), ": ", entry.reason, "\n");
   }
   if (log.other_primitives().total() > 0) {
-    text += Join("skipped ", log.other_primitives().total(),
-                 " calls of other primitives: ", ListOf(log.other_primitives()), "\n");
+    text += Join("skipped ", Counted(log.other_primitives().total(), "call"),
+                 " of other primitives: ", ListOf(log.other_primitives()), "\n");
   }
   int passed = 0, failed = 0;
   for (const ReplayRow& row : rows) {

@@ -15,6 +15,7 @@ namespace convgrad::tools {
 struct ReplayRow {
   const onednn::VerboseGroup* group = nullptr;
   BenchRow bench;
+  bool fits = true;  // false: refused since its tensors do not fit in this machine
   std::optional<std::string> failure;  // of --verify; empty: it passed
 };
 

@@ -154,7 +154,14 @@ int TemporaryFile::OpenAndRegister() {
 
 Result<Target> FindTarget(const std::string& path) {
   Target target{path, std::nullopt};
+  struct stat there;
+  // Before links are followed: that of an open pipe, as /dev/stdout may be, leads to no name.
+  const bool exists = stat(path.c_str(), &there) == 0;
+  if (exists && !S_ISREG(there.st_mode) && !S_ISDIR(there.st_mode)) {
+    return Invalid(path, "this is a pipe, socket or device, expected a regular file");
+  }
   constexpr int kMostLinks = 40;
+  bool through_process = false;
   for (int links = 0; links <= kMostLinks; ++links) {
     struct stat info;
     if (lstat(target.path.c_str(), &info) != 0) {
@@ -162,6 +169,7 @@ Result<Target> FindTarget(const std::string& path) {
       return SystemError(path, "the file cannot be written", errno);
     }
     if (S_ISLNK(info.st_mode)) {
+      through_process = through_process || target.path.starts_with("/proc/");
       char link[PATH_MAX];
       const ssize_t length = readlink(target.path.c_str(), link, sizeof(link));
       if (length < 0) return SystemError(path, "the link cannot be followed", errno);
@@ -172,8 +180,10 @@ Result<Target> FindTarget(const std::string& path) {
       continue;
     }
     if (S_ISDIR(info.st_mode)) return Invalid(path, "this is a directory, expected a file");
-    if (!S_ISREG(info.st_mode)) {
-      return Invalid(path, "this is a pipe, socket or device, expected a regular file");
+    // Through an open file of this process: what writes to that would go on writing to the file
+    // that is replaced.
+    if (through_process) {
+      return Invalid(path, "this is a file that is open already, expected the name of a file");
     }
     // Renaming would replace a file that its owner made read-only.
     if (access(target.path.c_str(), W_OK) != 0) {

@@ -7,6 +7,7 @@
 #include "tools/peak.h"
 #include "tools/problem_words.h"
 #include "tools/progress.h"
+#include "tools/refusals.h"
 
 namespace convgrad::tools {
 namespace {
@@ -59,19 +60,24 @@ Result<int> VerifyProblems(const VerifyRequest& request) {
   Limits limits;
   const int threads = ResolveThreads(request.options.threads, {});
   std::fputs(passed_over.ToText().c_str(), stdout);
-  std::printf("%s\n", DescribePeaks(TypesOf(*cases), threads, limits).c_str());
+  if (!cases->empty()) {
+    std::printf("%s\n", DescribePeaks(TypesOf(*cases), threads, limits).c_str());
+  }
   Progress progress("verify");
-  int passed = 0, failed = 0;
+  int passed = 0, failed = 0, refused = 0;
   for (const Case& item : *cases) {
-    progress.Set(Join("verify ", passed + failed + 1, " of ", cases->size(), ": ", item.text));
+    progress.Set(
+        Join("verify ", passed + failed + refused + 1, " of ", cases->size(), ": ", item.text));
     CheckRequest check;
     check.options = request.options;
     check.seed = request.seed;
     check.tamper = request.tamper;
     const CheckReport report = CheckCase(item, check);
     progress.Clear();
-    ++(report.passed ? passed : failed);
-    if (report.passed) {
+    ++(report.passed ? passed : report.refused ? refused : failed);
+    if (report.refused) {
+      std::printf("%s\n", RefusalText(report.failure, item.text).c_str());
+    } else if (report.passed) {
       PrintReport(item, report, limits.PeakOf(item.inputs[0].type, threads).flops);
     } else {
       PrintFailure(item, report, request);
@@ -80,11 +86,12 @@ Result<int> VerifyProblems(const VerifyRequest& request) {
   }
   std::printf("%s%d passed, %d failed", passed + failed == 0 ? "nothing ran: " : "", passed,
               failed);
+  if (refused > 0) std::printf(", %d refused", refused);
   if (request.lenient) {
     std::printf(", %lld skipped", static_cast<long long>(passed_over.problems.total()));
   }
   std::printf("\n");
-  return failed == 0 ? 0 : 1;
+  return ExitCode(failed == 0 ? 0 : 1, request.options.kernel, refused, passed + refused);
 }
 
 }  // namespace convgrad::tools

@@ -105,16 +105,21 @@ bool IsInteger(nb::handle object) {
   return PyIndex_Check(object.ptr()) != 0 && PySequence_Check(object.ptr()) == 0;
 }
 
-int64_t ParseInteger(nb::handle object) {
+int64_t ParseInteger(nb::handle object, std::string_view name) {
   const nb::object number = nb::steal(PyNumber_Index(object.ptr()));
-  if (!number.is_valid()) throw nb::python_error();
-  const int64_t value = PyLong_AsLongLong(number.ptr());
-  if (value == -1 && PyErr_Occurred() != nullptr) throw nb::python_error();
+  if (!number.is_valid()) {
+    PyErr_Clear();
+    throw nb::type_error(
+        (std::string(name) + " is a " + TypeName(object) + ", expected an integer").c_str());
+  }
+  int beyond = 0;
+  const int64_t value = PyLong_AsLongLongAndOverflow(number.ptr(), &beyond);
+  if (beyond != 0) Refuse(name, "is beyond an integer of 64 bits");
   return value;
 }
 
 Dims ParseDims(nb::handle object, std::string_view name) {
-  if (IsInteger(object)) return {ParseInteger(object)};
+  if (IsInteger(object)) return {ParseInteger(object, name)};
   const nb::object fast = nb::steal(PySequence_Fast(object.ptr(), ""));
   if (!fast.is_valid() || PyUnicode_Check(object.ptr())) {
     PyErr_Clear();
@@ -124,7 +129,8 @@ Dims ParseDims(nb::handle object, std::string_view name) {
   Dims dims;
   dims.reserve(static_cast<size_t>(PySequence_Fast_GET_SIZE(fast.ptr())));
   for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(fast.ptr()); ++i) {
-    dims.push_back(ParseInteger(PySequence_Fast_GET_ITEM(fast.ptr(), i)));
+    const std::string place = std::string(name) + "[" + std::to_string(i) + "]";
+    dims.push_back(ParseInteger(PySequence_Fast_GET_ITEM(fast.ptr(), i), place));
   }
   return dims;
 }

@@ -32,7 +32,8 @@ Array ParseArray(nanobind::handle object, std::string_view name, Access access =
 
 // Of Python or of another library, such as numpy.int64; arrays are not, even of one element.
 bool IsInteger(nanobind::handle object);
-int64_t ParseInteger(nanobind::handle object);
+// `name` is the argument's, for errors.
+int64_t ParseInteger(nanobind::handle object, std::string_view name);
 
 // A sequence of integers, or one integer.
 Dims ParseDims(nanobind::handle object, std::string_view name);

@@ -14,15 +14,24 @@ namespace nb = nanobind;
 namespace convgrad::python {
 namespace {
 
+template <class Type>
+Type ParseOption(nb::handle value, const std::string& name, const std::string& expected) {
+  Type result{};
+  if (nb::try_cast<Type>(value, result)) return result;
+  const std::string type = nb::type_name(value.type()).c_str();
+  throw nb::type_error((name + " is a " + type + ", expected " + expected).c_str());
+}
+
 // (threads, beta, workspace_limit, kernel, per_sample)
 Options ParseOptions(const nb::tuple& values) {
   if (values.size() != 5) throw nb::type_error("options is not a tuple of five");
   Options options;
-  options.threads = nb::cast<int>(values[0]);
-  options.beta = nb::cast<float>(values[1]);
-  options.workspace_limit = nb::cast<int64_t>(values[2]);
-  options.kernel = nb::cast<std::string>(values[3]);
-  options.per_sample = nb::cast<bool>(values[4]);
+  options.threads = ParseOption<int>(values[0], "threads", "an integer of 32 bits");
+  options.beta = ParseOption<float>(values[1], "beta", "a number");
+  options.workspace_limit =
+      ParseOption<int64_t>(values[2], "workspace_limit", "an integer of 64 bits");
+  options.kernel = ParseOption<std::string>(values[3], "kernel", "a name");
+  options.per_sample = ParseOption<bool>(values[4], "per_sample", "True or False");
   return options;
 }
 

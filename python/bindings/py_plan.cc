@@ -21,7 +21,7 @@ Attributes ParseAttributes(const nb::dict& attributes) {
     if (PyUnicode_Check(value.ptr())) {
       result.Set(name, nb::cast<std::string>(value));
     } else if (IsInteger(value)) {
-      result.Set(name, ParseInteger(value));
+      result.Set(name, ParseInteger(value, name));
     } else {
       result.Set(name, ParseDims(value, name));
     }

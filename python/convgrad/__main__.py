@@ -1,6 +1,8 @@
 """python -m convgrad: version, CPU, kernels and peak."""
 
+import argparse
 import platform
+import signal
 from typing import Dict
 
 import convgrad
@@ -30,6 +32,16 @@ def cpu_name() -> str:
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(
+        prog="python -m convgrad",
+        description="Prints the version, the CPU, the kernels and the peak, which it measures.",
+    )
+    parser.add_argument("--version", action="version", version=f"convgrad {convgrad.__version__}")
+    parser.parse_args()
+    # As other commands end: by the signal, without a traceback.
+    for name in ("SIGPIPE", "SIGINT"):
+        if hasattr(signal, name):
+            signal.signal(getattr(signal, name), signal.SIG_DFL)
     cores = _core.cores()
     print(f"convgrad {convgrad.__version__}")
     print(f"cpu      {cpu_name()}, {platform.machine()}, {cores} core{'s' * (cores != 1)}")

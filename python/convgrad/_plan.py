@@ -113,6 +113,11 @@ def plan(
     >>> made.run(x, x).ravel().tolist()
     [4.0, 6.0, 4.0, 6.0, 9.0, 6.0, 4.0, 6.0, 4.0]
     """
+    if not isinstance(operation, str):
+        raise TypeError(
+            f"operation is a {type(operation).__name__}, expected a name of the specification, "
+            "such as 'Convolution'"
+        )
     made = _core.plan(
         operation,
         attributes,

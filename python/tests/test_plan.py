@@ -1,6 +1,7 @@
 """Plans, explanations, the module's own report."""
 
 import os
+import signal
 import subprocess
 import sys
 
@@ -56,6 +57,53 @@ def test_explain():
         convgrad.explain("Convolute", convgrad.Tensor((8, 64, 56, 56)))
     with pytest.raises(ValueError, match="f8"):
         convgrad.explain("Convolution", convgrad.Tensor((8, 64, 56, 56), "f8"))
+
+
+def test_what_is_no_name_of_an_operation():
+    with pytest.raises(TypeError, match="operation is a function, expected a name of the spec"):
+        convgrad.explain(convgrad.convolution)
+    with pytest.raises(TypeError, match="operation is a NoneType"):
+        convgrad.plan(None)
+
+
+def test_errors_name_their_argument():
+    x, w = convgrad.Tensor((1, 5, 5, 1)), convgrad.Tensor((3, 3, 1, 1))
+    window = dict(strides=(1, 1), pads_begin=(0, 0), pads_end=(0, 0), dilations=(1, 1))
+    for changed, error, sentence in (
+        (dict(strides=(1.5, 1)), TypeError, r"strides\[0\] is a float, expected an integer"),
+        (dict(pads_end=(0, "x")), TypeError, r"pads_end\[1\] is a str, expected an integer"),
+        (dict(dilations=2.5), TypeError, "dilations is a float, expected integers"),
+        (dict(strides=(1, 1 << 70)), ValueError, r"strides\[1\] is beyond an integer of 64 bits"),
+        (dict(groups=1 << 70), ValueError, "groups is beyond an integer of 64 bits"),
+        (dict(threads=1.5), TypeError, "threads is a float, expected an integer"),
+        (dict(kernel=3), TypeError, "kernel is a int, expected a name"),
+        (dict(beta="x"), TypeError, "beta is a str, expected a number"),
+        (dict(workspace_limit="x"), TypeError, "workspace_limit is a str, expected an integer"),
+    ):
+        with pytest.raises(error, match=sentence):
+            convgrad.plan("Convolution", x, w, **{**window, **changed})
+
+
+def run_module(*arguments, **options):
+    command = [sys.executable, "-m", "convgrad", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, **options)
+
+
+def test_arguments_of_the_module():
+    assert run_module("--help").stdout.startswith("usage: python -m convgrad")
+    assert run_module("--version").stdout == f"convgrad {convgrad.__version__}\n"
+    unknown = run_module("--no-such-option")
+    assert (unknown.returncode, unknown.stdout) == (2, "")
+    assert "unrecognized arguments: --no-such-option" in unknown.stderr
+
+
+def test_the_module_ends_with_its_reader():
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "w") as pipe:
+        command = [sys.executable, "-m", "convgrad"]
+        ended = subprocess.run(command, stdout=pipe, stderr=subprocess.PIPE, text=True)
+    assert (ended.returncode, ended.stderr) == (-signal.SIGPIPE, "")
 
 
 def test_the_report_of_the_module():

@@ -9,6 +9,7 @@
 #include "cpu/dead_taps.h"
 #include "cpu/direct_in_place.h"
 #include "cpu/engine.h"
+#include "cpu/multiply_rate.h"
 
 namespace convgrad {
 namespace {
@@ -341,16 +342,15 @@ std::string DirectText(const Problem& problem, int threads, int64_t limit) {
 }
 
 double DirectSeconds(const Problem& problem, int threads) {
-  // Of four (NEON) or two multiply-adds per cycle at 2.6 GHz: depthwise 20 to 35 %, groups of fours
-  // 32 to 47, where channels are copied for each o 14; and 10 GB/s for each thread.
+  // Of what the vector unit multiplies depthwise 20 to 35 %, groups of fours 32 to 47, where
+  // channels are copied for each o 14; and 10 GB/s for each thread.
   const Problem p = WithLines(problem);
   const Contraction c = MakeLargestPlainContraction(p);
   const VectorUnit unit = PickedVectorUnit(problem.type);
   const double full = HasFours(c, unit.lanes) ? 0.4 : c.channels * c.o == 1 ? 0.25 : 0.14;
   const double lanes = static_cast<double>(LanesOfBlock(unit.lanes));
   const double share = full * std::min(1.0, static_cast<double>(p.groups * c.o) / lanes);
-  const double products = unit.lanes <= 4 ? 16.0 : 2.0 * unit.lanes;
-  const double per_second = 2.6e9 * share * products * threads;
+  const double per_second = MultiplyAddsPerSecond(unit) * share * threads;
   return std::max(CountMultiplyAdds(problem) / per_second, CountBytes(problem) / (10e9 * threads));
 }
 

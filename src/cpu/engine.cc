@@ -7,6 +7,7 @@
 #include "cpu/contract.h"
 #include "cpu/dead_taps.h"
 #include "cpu/lines.h"
+#include "cpu/multiply_rate.h"
 
 namespace convgrad {
 namespace {
@@ -297,19 +298,18 @@ double ContractionErrorBound(const Problem& problem) {
 }
 
 double ExpectedSeconds(const Problem& problem, int threads) {
-  // 80 % of two (16 registers) or four (NEON) or two (AVX-512) multiply-adds per cycle at 2.6 GHz;
-  // of AMX, which packing does not feed, a quarter of its products; and 10 GB/s for each thread.
+  // 80 % of what the vector unit multiplies; of AMX, which packing does not feed, a quarter of its
+  // products; and 10 GB/s for each thread.
   const Contractions contractions(problem);
   const VectorUnit& unit = contractions.unit();
   const int64_t each = contractions.largest().terms_each;
-  const double products = (unit.lanes <= 4 ? 16.0 : 2.0 * unit.lanes) *
-                          static_cast<double>(each * (each > 1 && unit.k_unit > 1 ? 4 : 1));
+  const double terms = static_cast<double>(each * (each > 1 && unit.k_unit > 1 ? 4 : 1));
   // Of a small group, most of a tile is empty, and packing takes more than multiplying: 1 to 2 %
   // for one channel, 11 to 22 for four, 32 to 42 for 16.
   const double most = static_cast<double>(std::max(problem.ci, problem.co));
   const bool small = HasSmallGroups(problem) || most == 1;
   const double share = small ? std::min(0.36, 0.028 * most) : 0.8;
-  const double per_second = 2.6e9 * share * products * threads;
+  const double per_second = MultiplyAddsPerSecond(unit) * share * terms * threads;
   return std::max(CountMultiplyAdds(problem) / per_second, CountBytes(problem) / (10e9 * threads));
 }
 

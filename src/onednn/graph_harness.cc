@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "onednn/option_tokens.h"
+#include "onednn/text_start.h"
 
 namespace convgrad::onednn {
 namespace {
@@ -79,12 +80,16 @@ Result<std::string> GraphHarness::Find(std::string_view option, std::string_view
 
 Status GraphHarness::AcceptGraph(std::string_view name) {
   Result<std::string> path = Find(kCase, name);
-  if (!path.ok()) return path.status();
+  if (!path.ok() && sources_.empty()) return path.status();
   if (options_.NumChoices() + static_cast<int64_t>(cases_.size()) > kMostCases) {
     return Located(Invalid("the options' alternatives make more than " +
                            std::to_string(kMostCases) + " cases"));
   }
   const std::string origin = Origin();
+  if (!path.ok()) {
+    cases_.push_back({Shown(name), {}, origin, path.status().message()});
+    return {};
+  }
   for (GraphChoice& choice : options_.Choices()) {
     cases_.push_back({*path, std::move(choice), origin});
   }
@@ -108,8 +113,11 @@ Status GraphHarness::AcceptFile(std::string_view name) {
                            std::to_string(kLargestFile) + " bytes"));
   }
   text.resize(static_cast<size_t>(stream.gcount()));
+  if (const std::string encoding = EncodingOf(text, *path); !encoding.empty()) {
+    return Located(Invalid(option + " must name a text: " + encoding));
+  }
   sources_.push_back({*path, 0});
-  const Status status = AcceptText(text);
+  const Status status = AcceptText(WithoutByteOrderMark(text));
   sources_.pop_back();
   return status;
 }

@@ -15,15 +15,17 @@
 namespace convgrad::onednn {
 
 struct GraphCase {
-  std::string path;  // of the graph, a file that is there
+  std::string path;  // of the graph: a file that is there, unless `missing` says otherwise
   GraphChoice choice;
-  std::string origin;  // FILE:LINE of the harness that has it, empty: none
+  std::string origin;     // FILE:LINE of the harness that has it, empty: none
+  std::string missing{};  // of a harness: why there is no such graph, a sentence
 };
 
 // - --case=FILE and FILE alone name a graph, --batch=FILE a harness.
 // - A name that is not absolute is looked for beside the file that has it and those that include
 //   that, in the current directory, and in the folders above the files: benchdnn's name graphs from
 //   a folder above their own.
+// - A graph of a harness that is not there is a case with its reason; elsewhere it is an error.
 // - In a file, an option that cannot be read refuses the graphs after it (GraphChoice::refusal)
 //   until it is set again or --reset; elsewhere it is an error.
 // - option_tokens.h has the words of a file.

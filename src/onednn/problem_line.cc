@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "onednn/problem_descriptor.h"
+#include "onednn/text_start.h"
 
 namespace convgrad::onednn {
 namespace {
@@ -54,6 +55,9 @@ std::optional<std::string> ReadStream(const std::string& path) {
 Result<std::string> ReadProblemFile(const std::string& path) {
   std::optional<std::string> text = ReadStream(path);
   if (!text) return Invalid("'" + path + "' is none");
+  if (const std::string encoding = EncodingOf(*text, path); !encoding.empty()) {
+    return Invalid("'" + path + "' must be text: " + encoding);
+  }
   if (text->size() <= kLargestFile) return *std::move(text);
   return Invalid("'" + path + "' has more than " + std::to_string(kLargestFile >> 20) + " MiB");
 }
@@ -228,7 +232,7 @@ Status ProblemParser::AcceptFile(std::string_view path) {
     }
     sources_.push_back({place.string(), 0});
     OptionTokens outer = std::exchange(tokens_, OptionTokens(kLongestToken));
-    status = AcceptLinesOf(*text);
+    status = AcceptLinesOf(WithoutByteOrderMark(*text));
     tokens_ = std::move(outer);
     sources_.pop_back();
     return status;

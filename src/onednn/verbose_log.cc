@@ -13,6 +13,8 @@ namespace {
 
 // Each is a problem to time: more are not a log of a program.
 constexpr size_t kMostGroups = 10'000;
+// Problems and their spellings that are looked up; further spellings are read each time.
+constexpr size_t kMostPlaces = 4 * kMostGroups;
 
 Status Invalid(std::string message) {
   return Status(StatusCode::kInvalidArgument, std::move(message));
@@ -91,6 +93,7 @@ std::string OtherWork(const std::string& attributes) {
   return "";
 }
 
+// As the log spells it: calls of equal keys are the same problem.
 std::string KeyOf(const VerboseCall& call) {
   std::string key = (call.transposed ? "deconvolution," : "convolution,") + call.engine + "," +
                     call.pass + "," + call.attributes + "," + call.descriptor;
@@ -182,17 +185,24 @@ void VerboseLog::AcceptCall(const VerboseCall& call) {
   const std::string key = KeyOf(call);
   auto place = places_.find(key);
   if (place == places_.end()) {
-    if (groups_.size() == kMostGroups) {
-      skipped_.Add("more than " + std::to_string(kMostGroups) + " different problems");
-      return;
-    }
     Result<ReplayedCase> replayed = MakeReplayedCase(call);
     if (!replayed.ok()) {
       skipped_.Add(replayed.status().message());
       return;
     }
-    place = places_.emplace(key, groups_.size()).first;
-    groups_.push_back({call, *std::move(replayed), 0, 0});
+    // The problem's own text has one spelling.
+    std::string problem = replayed->problem.text;
+    for (const std::string& difference : replayed->differences) problem += "\n" + difference;
+    place = places_.find(problem);
+    if (place == places_.end()) {
+      if (groups_.size() == kMostGroups) {
+        skipped_.Add("more than " + std::to_string(kMostGroups) + " different problems");
+        return;
+      }
+      place = places_.emplace(std::move(problem), groups_.size()).first;
+      groups_.push_back({call, *std::move(replayed), 0, 0});
+    }
+    if (places_.size() < kMostPlaces) places_.emplace(key, place->second);
   }
   VerboseGroup& group = groups_[place->second];
   ++group.calls;

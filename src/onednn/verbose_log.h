@@ -27,7 +27,7 @@ struct ReplayedCase {
 // Fails where convgrad has no such problem: types, engines, fused convolutions, odd descriptors.
 Result<ReplayedCase> MakeReplayedCase(const VerboseCall& call);
 
-// Calls of one pass on tensors of the same types, layouts and extents.
+// Calls that are one problem here, with the same differences, however the log spells them.
 struct VerboseGroup {
   VerboseCall call;  // the first
   ReplayedCase replayed;
@@ -59,7 +59,7 @@ class VerboseLog {
   void AcceptCall(const VerboseCall& call);
 
   std::vector<VerboseGroup> groups_;
-  std::map<std::string, size_t> places_;  // of a call's key in groups_
+  std::map<std::string, size_t> places_;  // in groups_, of a call's key and of a problem
   ReasonCounts skipped_;
   ReasonCounts other_primitives_;
   int64_t lines_ = 0;

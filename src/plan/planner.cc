@@ -7,6 +7,8 @@
 #include "core/parallel.h"
 #include "core/problem_text.h"
 #include "core/text.h"
+#include "core/touched_bytes.h"
+#include "cpu/multiply_rate.h"
 
 namespace convgrad {
 namespace {
@@ -108,11 +110,11 @@ std::string ExplainKernelPlan(const KernelPlan& plan) {
     text += Join(key, std::string(12 - std::min<size_t>(key.size(), 11), ' '), value, "\n");
   };
   line("problem", ToText(p));
-  line("work", Join(Scaled(2 * CountMultiplyAdds(p), "FLOP"), ", ", Scaled(CountBytes(p), "B"),
-                    " if each operand is touched once"));
+  line("work", Join(Scaled(2 * CountMultiplyAdds(p), "FLOP"), ", ",
+                    Scaled(CountTouchedBytes(p), "B"), " if what products need is touched once"));
   for (const KernelRow& row : KernelTable()) {
     const std::string reason = RefusalOf(row, p);
-    const std::string cost = Milliseconds(row.cost(p, running));
+    const std::string cost = Milliseconds(row.cost(p, running) + kCallSeconds);
     std::string verdict = "refuses: " + reason;
     if (reason.empty()) verdict = Join("can run it, expected ", cost);
     if (reason.empty() && row.only_by_name) verdict += ", only when asked for by name";
@@ -129,9 +131,9 @@ std::string ExplainKernelPlan(const KernelPlan& plan) {
   line("workspace", Join(plan.workspace_bytes, " bytes",
                          plan.workspace_limit < 0 ? std::string(", no limit")
                                                   : Join(" of at most ", plan.workspace_limit)));
-  const double seconds = plan.kernel->cost(p, running);
-  line("expected", Join(Milliseconds(seconds), seconds > 0 ? ", " : "",
-                        seconds > 0 ? Scaled(2 * CountMultiplyAdds(p) / seconds, "FLOP/s") : ""));
+  const double seconds = plan.kernel->cost(p, running) + kCallSeconds;
+  line("expected", Join(Milliseconds(seconds), ", ",
+                        Scaled(2 * CountMultiplyAdds(p) / seconds, "FLOP/s"), ": ", RateText()));
   return text;
 }
 
