@@ -537,7 +537,8 @@ TEST(Direct, TouchesNoMoreWorkspaceThanItsPlanSays) {
     }
   }
   EXPECT_GT(needing, 50);
-  EXPECT_LT(refused, HasWideBlocks() ? 20 : 10);
+  // Blocks of wide vectors take twice the memory, and fewer shapes fit.
+  EXPECT_GT(turn, (HasWideBlocks() ? 5 : 13) * refused);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // Instructions that Highway 1.0 does not offer, as assembly: a CPU that lacks one never reaches it,
 // and the compiler needs no option for it.
 #include <atomic>
+#include <cstdint>
 
 #include "cpu/bf16_instructions.h"
 #include "cpu/tile_amx.h"
@@ -78,9 +79,26 @@ __attribute__((target("avx512f,avx512bf16"))) void Vdpbf16ps(int rounds, float* 
   for (int c = 0; c < kChains; ++c) vectors[c] = sums[c];
 }
 
-// Six tiles of sums; the factors are zeros.
-__attribute__((target("amx-tile,amx-bf16"))) void Tdpbf16ps(int rounds, float*) {
+constexpr int kTiles = 6;  // of sums; two are left for the factors
+
+#define CONVGRAD_TILE(Instruction, Number)                                           \
+  asm volatile(Instruction                                                           \
+               : "+m"(*reinterpret_cast<TileMemory*>(floats + (Number)*kTileFloats)) \
+               : "r"(floats + (Number)*kTileFloats), "r"(kRowBytes))
+
+__attribute__((target("amx-tile,amx-bf16"))) void Tdpbf16ps(int rounds, float* floats) {
+  constexpr int kTileFloats = 256;
+  constexpr int64_t kRowBytes = 64;
+  using TileMemory = char[kTileFloats * sizeof(float)];
   const AmxTiles tiles(true);
+  CONVGRAD_TILE("tileloadd (%1,%2,1), %%tmm0", 0);
+  CONVGRAD_TILE("tileloadd (%1,%2,1), %%tmm1", 1);
+  CONVGRAD_TILE("tileloadd (%1,%2,1), %%tmm2", 2);
+  CONVGRAD_TILE("tileloadd (%1,%2,1), %%tmm3", 3);
+  CONVGRAD_TILE("tileloadd (%1,%2,1), %%tmm4", 4);
+  CONVGRAD_TILE("tileloadd (%1,%2,1), %%tmm5", 5);
+  CONVGRAD_TILE("tileloadd (%1,%2,1), %%tmm6", 6);
+  CONVGRAD_TILE("tileloadd (%1,%2,1), %%tmm7", 7);
   for (int r = 0; r < rounds; ++r) {
     asm volatile(
         "tdpbf16ps %%tmm7, %%tmm6, %%tmm0\n\t"
@@ -90,7 +108,15 @@ __attribute__((target("amx-tile,amx-bf16"))) void Tdpbf16ps(int rounds, float*) 
         "tdpbf16ps %%tmm7, %%tmm6, %%tmm4\n\t"
         "tdpbf16ps %%tmm7, %%tmm6, %%tmm5" ::);
   }
+  CONVGRAD_TILE("tilestored %%tmm0, (%1,%2,1)", 0);
+  CONVGRAD_TILE("tilestored %%tmm1, (%1,%2,1)", 1);
+  CONVGRAD_TILE("tilestored %%tmm2, (%1,%2,1)", 2);
+  CONVGRAD_TILE("tilestored %%tmm3, (%1,%2,1)", 3);
+  CONVGRAD_TILE("tilestored %%tmm4, (%1,%2,1)", 4);
+  CONVGRAD_TILE("tilestored %%tmm5, (%1,%2,1)", 5);
 }
+
+#undef CONVGRAD_TILE
 
 #endif
 
@@ -108,7 +134,7 @@ MultiplyAddLoop LoopFor(DataType type) {
   }
 #elif defined(__x86_64__)
   if (type == DataType::kBF16 && HasAmx()) {
-    return {"tdpbf16ps 16x32 x 32x16", Tdpbf16ps, 2.0 * 16 * 16 * 32 * 6};
+    return {"tdpbf16ps 16x32 x 32x16", Tdpbf16ps, 2.0 * 16 * 16 * 32 * kTiles};
   }
   // Where the library uses it: Intel's is slower than f32.
   if (type == DataType::kBF16 && Bf16TermsEach() == 2) {

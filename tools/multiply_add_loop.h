@@ -9,8 +9,8 @@
 
 namespace convgrad::tools {
 
-// 24 sums and two factors of 64 bytes.
-constexpr int kMultiplyAddFloats = (24 + 2) * 16;
+// 24 sums and two factors of 64 bytes, or six and two of 16 times that (AMX).
+constexpr int kMultiplyAddFloats = (6 + 2) * 256;
 
 struct MultiplyAddLoop {
   std::string instruction;  // what is measured

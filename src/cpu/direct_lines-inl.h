@@ -120,8 +120,10 @@ HWY_INLINE void StoreChannels(const float* from, int64_t plane, const float* bia
 
 // Four positions of four lanes at a time, turned back. Says how many positions.
 template <class T>
-HWY_INLINE int64_t StoreTurned(const TensorLine<T>& line, int64_t positions, const float* from,
-                               const float* bias) {
+HWY_INLINE int64_t StoreTurned([[maybe_unused]] const TensorLine<T>& line,
+                               [[maybe_unused]] int64_t positions,
+                               [[maybe_unused]] const float* from,
+                               [[maybe_unused]] const float* bias) {
   int64_t i = 0;
 #if HWY_TARGET != HWY_SCALAR
   const D4 d;
