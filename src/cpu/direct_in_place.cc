@@ -61,20 +61,19 @@ HWY_INLINE T* Moved(T* pointer, int64_t bytes) {
 }
 
 // sum[pixel] += at[pixel + tap] * w[tap], or at[tap * kPixels + pixel]. A position is loaded once
-// where taps slide over it, two before its turn. The next tile's are fetched, half of them at a
-// time: two calls are a cache line of channels (0: the first half, 1: the second; -1: none).
-template <class T, int kPixels, int kVectors, int kTaps, bool kSlides, int kHalf>
+// where taps slide over it, two before its turn. Where it fetches, the next tile's are fetched.
+template <class T, int kPixels, int kVectors, int kTaps, bool kSlides, bool kFetches>
 HWY_INLINE void AddPiece(const void* const* at, const VectorOffsets<kVectors>& offsets,
                          const float* w, int64_t plane, int64_t ahead,
                          V (&sum)[kPixels][kVectors]) {
   const D d;
   constexpr int kPlaces = kSlides ? kPixels + kTaps - 1 : kPixels * kTaps;
+  constexpr int kFresh = kSlides ? kTaps - 1 : 0;  // those before it are this tile's too
   constexpr int kAhead = 2;
   V x[kAhead + 1][kVectors];
   const auto load = [&](int place) HWY_ATTR {
     const T* const here = Whole(static_cast<const T*>(at[place]));
-    const int fresh = kSlides ? place - (kTaps - 1) : place;
-    if (fresh >= 0 && fresh / (kPixels / 2) == kHalf) {
+    if (kFetches && place >= kFresh && place < kFresh + kPixels) {
       __builtin_prefetch(Moved(here, ahead));
     }
 #pragma GCC unroll 2
@@ -125,7 +124,7 @@ HWY_INLINE void StoreTile(void* const* out, const VectorOffsets<kVectors>& offse
   }
 }
 
-template <class T, int kPixels, int kVectors, int kTaps, bool kSlides, int kHalf>
+template <class T, int kPixels, int kVectors, int kTaps, bool kSlides, bool kFetches>
 HWY_INLINE void SumTapsOfVectors(const TapsInPlace& tile, int64_t channel) {
   const D d;
   V sum[kPixels][kVectors];
@@ -143,22 +142,23 @@ HWY_INLINE void SumTapsOfVectors(const TapsInPlace& tile, int64_t channel) {
   if (tile.long_pieces + tile.short_pieces == 1) {
     constexpr int kPlaces = kSlides ? kPixels + kTaps - 1 : kPixels * kTaps;
     for (const int64_t* term = tile.terms; term < end; ++term, at += kPlaces) {
-      AddPiece<T, kPixels, kVectors, kTaps, kSlides, kHalf>(at, offsets, first + *term * kLanes,
-                                                            plane, ahead, sum);
+      AddPiece<T, kPixels, kVectors, kTaps, kSlides, kFetches>(at, offsets, first + *term * kLanes,
+                                                               plane, ahead, sum);
     }
   } else {
     for (const int64_t* term = tile.terms; term < end; ++term, at += tile.places) {
       const void* const* from = at;
       const float* w = first + *term * kLanes;
       for (int64_t i = 0; i < tile.long_pieces; ++i) {
-        AddPiece<T, kPixels, kVectors, kTaps, kSlides, kHalf>(from, offsets, w, plane, ahead, sum);
+        AddPiece<T, kPixels, kVectors, kTaps, kSlides, kFetches>(from, offsets, w, plane, ahead,
+                                                                 sum);
         from += kTaps * (kSlides ? 1 : kPixels);
         w += kTaps * kLanes;
       }
       if constexpr (kTaps > 1) {
         for (int64_t i = 0; i < tile.short_pieces; ++i) {
-          AddPiece<T, kPixels, kVectors, kTaps - 1, kSlides, kHalf>(from, offsets, w, plane, ahead,
-                                                                    sum);
+          AddPiece<T, kPixels, kVectors, kTaps - 1, kSlides, kFetches>(from, offsets, w, plane,
+                                                                       ahead, sum);
           from += (kTaps - 1) * (kSlides ? 1 : kPixels);
           w += (kTaps - 1) * kLanes;
         }
@@ -183,15 +183,15 @@ HWY_NOINLINE void SumTapsTile(const TapsInPlace& tile) {
   int64_t channel = 0;
   if (tile.ahead != 0) {
     for (; channel + 4 * kLanes <= tile.channels; channel += 4 * kLanes) {
-      SumTapsOfVectors<T, kPixels, 2, kTaps, kSlides, 0>(tile, channel);
-      SumTapsOfVectors<T, kPixels, 2, kTaps, kSlides, 1>(tile, channel + 2 * kLanes);
+      SumTapsOfVectors<T, kPixels, 2, kTaps, kSlides, true>(tile, channel);  // of a cache line
+      SumTapsOfVectors<T, kPixels, 2, kTaps, kSlides, false>(tile, channel + 2 * kLanes);
     }
   }
   for (; channel + 2 * kLanes <= tile.channels; channel += 2 * kLanes) {
-    SumTapsOfVectors<T, kPixels, 2, kTaps, kSlides, -1>(tile, channel);
+    SumTapsOfVectors<T, kPixels, 2, kTaps, kSlides, false>(tile, channel);
   }
   if (channel < tile.channels) {
-    SumTapsOfVectors<T, kPixels, 1, kTaps, kSlides, -1>(tile, channel);
+    SumTapsOfVectors<T, kPixels, 1, kTaps, kSlides, false>(tile, channel);
   }
 }
 
