@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "convgrad_dnnl.h"
+#include "dnnl.h"
 #include "dnnl_debug.h"
 #include "dnnl_graph.h"
 
@@ -291,10 +292,70 @@ static void TestScalar(void) {
   EXPECT_STATUS(dnnl_graph_tensor_create_scalar(&tensor, &lt, &value), dnnl_invalid_arguments);
 }
 
+/* What is no tensor is not equal to anything. */
+static void TestEquality(void) {
+  uint8_t equal = 1;
+  dnnl_graph_logical_tensor_t one = Tensor(1, 3, kSrc), other = Tensor(2, 3, kSrc);
+  EXPECT_STATUS(dnnl_graph_logical_tensor_is_equal(&one, &other, &equal), dnnl_success);
+  EXPECT(equal == 0);
+  EXPECT_STATUS(dnnl_graph_logical_tensor_is_equal(&one, &one, &equal), dnnl_success);
+  EXPECT(equal == 1);
+  one.ndims = other.ndims = 13;
+  EXPECT_STATUS(dnnl_graph_logical_tensor_is_equal(&one, &other, &equal), dnnl_success);
+  EXPECT(equal == 0);
+}
+
+/* As utilities of C clients read and write memory. */
+static void TestMemory(void) {
+  const dnnl_dims_t dims = {2, 3}, strides = {4, 1};
+  float values[8] = {0};
+  dnnl_memory_desc_t desc = NULL;
+  const_dnnl_memory_desc_t asked = NULL;
+  dnnl_memory_t memory = NULL;
+  dnnl_engine_t engine = NULL, same = NULL;
+  void *data = NULL, *mapped = NULL;
+  EXPECT_STATUS(dnnl_engine_create(&engine, dnnl_cpu, 0), dnnl_success);
+  EXPECT_STATUS(dnnl_memory_desc_create_with_strides(NULL, 2, dims, dnnl_f32, strides),
+                dnnl_invalid_arguments);
+  EXPECT_STATUS(dnnl_memory_desc_create_with_strides(&desc, 13, dims, dnnl_f32, strides),
+                dnnl_invalid_arguments);
+  EXPECT_STATUS(dnnl_memory_desc_create_with_strides(&desc, 2, dims, dnnl_f32, NULL), dnnl_success);
+  EXPECT(dnnl_memory_desc_get_size(desc) == 24);
+  EXPECT_STATUS(dnnl_memory_desc_destroy(desc), dnnl_success);
+  EXPECT_STATUS(dnnl_memory_desc_create_with_strides(&desc, 2, dims, dnnl_f32, strides),
+                dnnl_success);
+  EXPECT(dnnl_memory_desc_get_size(desc) == 32);
+  EXPECT(dnnl_memory_desc_get_size(NULL) == 0);
+  EXPECT_STATUS(dnnl_memory_create(&memory, desc, NULL, values), dnnl_invalid_arguments);
+  EXPECT_STATUS(dnnl_memory_create(&memory, desc, engine, DNNL_MEMORY_ALLOCATE), dnnl_success);
+  EXPECT_STATUS(dnnl_memory_desc_destroy(desc), dnnl_success);
+  EXPECT_STATUS(dnnl_memory_get_memory_desc(memory, &asked), dnnl_success);
+  EXPECT(dnnl_memory_desc_get_size(asked) == 32);
+  EXPECT_STATUS(dnnl_memory_get_engine(memory, &same), dnnl_success);
+  EXPECT(same == engine);
+  EXPECT_STATUS(dnnl_memory_get_data_handle(memory, &data), dnnl_success);
+  EXPECT(data != NULL);
+  memset(data, 1, 32);
+  EXPECT_STATUS(dnnl_memory_map_data(memory, &mapped), dnnl_success);
+  EXPECT(mapped == data);
+  EXPECT_STATUS(dnnl_memory_unmap_data(memory, mapped), dnnl_success);
+  EXPECT_STATUS(dnnl_memory_unmap_data(NULL, mapped), dnnl_invalid_arguments);
+  EXPECT_STATUS(dnnl_memory_set_data_handle(memory, values), dnnl_success);
+  EXPECT_STATUS(dnnl_memory_get_data_handle(memory, &data), dnnl_success);
+  EXPECT(data == values);
+  EXPECT_STATUS(dnnl_memory_get_data_handle(memory, NULL), dnnl_invalid_arguments);
+  EXPECT_STATUS(dnnl_memory_get_engine(NULL, &same), dnnl_invalid_arguments);
+  EXPECT_STATUS(dnnl_memory_get_memory_desc(memory, NULL), dnnl_invalid_arguments);
+  EXPECT_STATUS(dnnl_memory_destroy(memory), dnnl_success);
+  EXPECT_STATUS(dnnl_engine_destroy(engine), dnnl_success);
+}
+
 int main(void) {
   dnnl_graph_partition_t partition = Partition();
   TestSettings();
   TestScalar();
+  TestEquality();
+  TestMemory();
   TestPartition(partition);
   TestExecution(partition);
   printf("%d failures\n", failures);

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <limits>
 #include <regex>
 #include <set>
 
@@ -29,17 +30,20 @@ class DnnlDump : public testing::Test {
     fs::current_path("..");
   }
 
-  // Convolution and ReLU, with extents; the output of the first is not known.
+  // Convolution and Clamp, with extents; the output of the first is not known.
   static graph Made() {
     const Problem problem = MakeProblem({});
-    op convolution(3, op::kind::Convolution, InputTensors(problem),
-                   {logical_tensor(kOutputId, ElementType::f32, 4, Layout::strided)}, "first");
+    op convolution(3, op::kind::Convolution);
+    convolution.add_inputs(InputTensors(problem));
+    convolution.add_outputs({logical_tensor(kOutputId, ElementType::f32, 4, Layout::strided)});
     SetAttributes(problem.attributes, convolution);
     graph g(dnnl::engine::kind::cpu, dnnl::fpmath_mode::bf16);
     g.add_op(convolution);
-    g.add_op(op(4, op::kind::ReLU,
-                {logical_tensor(kOutputId, ElementType::f32, 4, Layout::strided)},
-                {logical_tensor(101, ElementType::f32, 4, Layout::strided)}, "second"));
+    op clamp(4, op::kind::Clamp, {logical_tensor(kOutputId, ElementType::f32, 4, Layout::strided)},
+             {logical_tensor(101, ElementType::f32, 4, Layout::strided)}, "se\xffond");
+    clamp.set_attr<float>(op::attr::min, 0);
+    clamp.set_attr<float>(op::attr::max, std::numeric_limits<float>::infinity());
+    g.add_op(clamp);
     g.finalize();
     return g;
   }
@@ -96,7 +100,10 @@ TEST_F(DnnlDump, GraphsWhenTheyArePartitioned) {
   EXPECT_TRUE(Has(text, "\"input_ports\": [\n    0,\n    1\n  ]"));
   EXPECT_TRUE(Has(text, "\"output_ports\": [\n    101\n  ]"));
   EXPECT_TRUE(Has(text, "\"kind\": \"Convolution\""));
-  EXPECT_TRUE(Has(text, "\"kind\": \"ReLU\""));
+  EXPECT_TRUE(Has(text, "\"name\": \"Convolution_3\"")) << "the one of an op without a name";
+  EXPECT_TRUE(Has(text, "\"kind\": \"Clamp\""));
+  EXPECT_TRUE(Has(text, "\"name\": \"se\\u00ffond\"")) << "bytes that are not UTF-8";
+  EXPECT_TRUE(Has(text, "\"value\": 3.4028235e+38")) << "infinity";
   EXPECT_FALSE(Has(text, "partition_id"));
   for (const partition& p : partitions) {
     EXPECT_TRUE(Has(Text(partitioning), "\"value\": \"" + std::to_string(p.get_id()) + "\""));
@@ -115,10 +122,13 @@ TEST_F(DnnlDump, SubgraphsWhenTheyAreCompiled) {
   ASSERT_EQ(Names().size(), 1U);
   const std::string name = *Names().begin();
   EXPECT_TRUE(std::regex_match(name, std::regex("graph-1[0-9]{5}-[0-9]+\\.json"))) << name;
+  EXPECT_TRUE(name.starts_with("graph-" + std::to_string(first.get_id()) + "-")) << name;
+  Compile(first, engine_);  // the same file again
+  EXPECT_EQ(Names().size(), 1U);
   const std::string text = Text(name);
   EXPECT_TRUE(Has(text, "\"output_ports\": [\n    100\n  ]"));
   EXPECT_FALSE(Has(text, "-9223372036854775808")) << "extents are those that were inferred";
-  EXPECT_FALSE(Has(text, "ReLU"));
+  EXPECT_FALSE(Has(text, "Clamp"));
   fs::copy(name, "subgraph.json", fs::copy_options::overwrite_existing);
   // Also of what cannot be compiled: that is when one wants to see it.
   EXPECT_THROW(first.compile(InputTensors(MakeProblem({})), {}, engine_), dnnl::error);

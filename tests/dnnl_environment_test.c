@@ -1,6 +1,6 @@
 /* Settings that come from the environment, which this process gets from its test's entry:
- * DNNL_GRAPH_COMPILED_PARTITION_CACHE_CAPACITY=77, ONEDNN_DEFAULT_FPMATH_MODE=bf16 and
- * ONEDNN_GRAPH_DUMP=subgraph,graph. */
+ * DNNL_GRAPH_COMPILED_PARTITION_CACHE_CAPACITY=77, ONEDNN_DEFAULT_FPMATH_MODE=BF16 and
+ * ONEDNN_GRAPH_DUMP=subgraph,GRAPH. */
 #include <stdio.h>
 
 #include "dnnl_graph.h"

@@ -1,5 +1,7 @@
 // convgrad_dnnl_last_error(): every call that fails, in C or in the C++ headers, leaves a sentence
 // of its own, never an older one.
+#include <cstdlib>
+#include <cstring>
 #include <functional>
 
 #include "convgrad_dnnl.h"
@@ -20,6 +22,15 @@ void LeaveOlderSentence() {
             dnnl_invalid_arguments);
   ASSERT_STREQ(convgrad_dnnl_last_error(), "dump mode is 64, which is not a legal value");
 }
+
+// A client's object that is destroyed after those of its thread.
+struct LastUser {
+  ~LastUser() {
+    dnnl_stream_wait(nullptr);
+    constexpr char kSentence[] = "dnnl_stream_wait was given a null pointer";
+    if (std::strcmp(convgrad_dnnl_last_error(), kSentence) != 0) std::_Exit(3);
+  }
+} last_user;
 
 dnnl_status_t StatusOf(const std::function<void()>& call) {
   try {
@@ -283,6 +294,13 @@ TEST(DnnlLastError, SaysWhatIsUnknown) {
   };
   compile(logical_tensor(kOutputId, f32, Layout::undef), "tensor 100 has no layout");
   compile(logical_tensor(kOutputId, ElementType::undef, Layout::any), "tensor 100 has no type");
+}
+
+// A sentence has its first 2047 characters.
+TEST(DnnlLastError, LongSentencesEnd) {
+  const std::string longer(5000, 'x');
+  EXPECT_EQ(convgrad_dnnl_refuse(dnnl_unimplemented, longer.c_str()), dnnl_unimplemented);
+  EXPECT_EQ(convgrad_dnnl_last_error(), longer.substr(0, 2047));
 }
 
 }  // namespace

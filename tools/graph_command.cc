@@ -271,6 +271,7 @@ Result<int> RunGraphs(const GraphRequest& request) {
     if (tensors.ok()) continue;
     const Status status = WithPrefix(item.path, tensors.status());
     if (!from_harness) return status;
+    progress.Clear();
     reporter.FailGraph(status.message());
   }
   return reporter.Close();

@@ -14,8 +14,7 @@ namespace {
 
 // Names between commas; others are passed over.
 unsigned FirstModes() {
-  const char* text = Environment("GRAPH_DUMP");
-  const std::string names = text == nullptr ? "" : "," + std::string(text) + ",";
+  const std::string names = "," + Environment("GRAPH_DUMP") + ",";
   const auto bits = [&](const char* name, dnnl_graph_dump_mode_t mode) {
     return names.find(name) == std::string::npos ? 0U : static_cast<unsigned>(mode);
   };
@@ -84,11 +83,6 @@ void Describe(const Structs& given, std::vector<LogicalTensor>& tensors) {
 
 void SetDumpModes(unsigned modes) { DumpModes() = modes; }
 
-size_t NextGraphId() {
-  static std::atomic<size_t> last{100000};
-  return last.fetch_add(1) + 1;
-}
-
 void DumpGraph(const dnnl_graph_graph& graph) noexcept try {
   if (!IsDumped(dnnl_graph_dump_mode_graph)) return;
   const auto write = [&](const std::string& suffix, const std::vector<GraphOp>& ops) {
@@ -116,7 +110,7 @@ void DumpSubgraph(const dnnl_graph_partition& partition, const Structs& inputs,
   Describe(outputs, op.outputs);
   const std::string text = TextOf({std::move(op)}, partition.engine_kind, partition.fpmath_mode,
                                   partition.fpmath_applies_to_int);
-  WriteFile(NextGraphId(), "-" + std::to_string(Fnv1a(text)), text);
+  WriteFile(partition.id, "-" + std::to_string(Fnv1a(text)), text);
 } catch (...) {
   // as above
 }

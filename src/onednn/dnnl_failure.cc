@@ -1,4 +1,6 @@
 // How calls fail: a status for the caller and a sentence for whoever asks.
+#include <algorithm>
+#include <cstring>
 #include <exception>
 #include <new>
 
@@ -8,7 +10,14 @@
 namespace convgrad::onednn {
 namespace {
 
-thread_local std::string last_error;
+// Of trivial type: calls may fail in destructors that run when a thread's objects are gone.
+thread_local char last_error[2048];
+
+void Keep(std::string_view why) noexcept {
+  const size_t size = std::min(why.size(), sizeof last_error - 1);
+  std::memmove(last_error, why.data(), size);
+  last_error[size] = '\0';
+}
 
 // For a sentence that there is no memory for: short enough to need none.
 constexpr char kNoMemory[] = "out of memory";
@@ -31,18 +40,13 @@ dnnl_status_t StatusOf(StatusCode code) {
 
 }  // namespace
 
-dnnl_status_t Refuse(dnnl_status_t status, std::string why) noexcept {
-  last_error = std::move(why);
+dnnl_status_t Refuse(dnnl_status_t status, std::string_view why) noexcept {
+  Keep(why);
   return status;
 }
 
 dnnl_status_t Refuse(const Status& status) noexcept {
-  try {
-    last_error = status.message();
-  } catch (...) {
-    last_error = kNoMemory;
-  }
-  return StatusOf(status.code());
+  return Refuse(StatusOf(status.code()), status.message());
 }
 
 dnnl_status_t RefuseNull(const char* function, dnnl_status_t status) noexcept {
@@ -59,11 +63,7 @@ dnnl_status_t RefuseException() noexcept {
   } catch (const std::bad_alloc&) {
     return Refuse(dnnl_out_of_memory, kNoMemory);
   } catch (const std::exception& exception) {
-    try {
-      return Refuse(dnnl_runtime_error, exception.what());
-    } catch (...) {
-      return Refuse(dnnl_runtime_error, kNoMemory);
-    }
+    return Refuse(dnnl_runtime_error, exception.what());
   } catch (...) {
     return Refuse(dnnl_runtime_error, "an exception");
   }
@@ -71,12 +71,8 @@ dnnl_status_t RefuseException() noexcept {
 
 }  // namespace convgrad::onednn
 
-const char* convgrad_dnnl_last_error(void) { return convgrad::onednn::last_error.c_str(); }
+const char* convgrad_dnnl_last_error(void) { return convgrad::onednn::last_error; }
 
 dnnl_status_t convgrad_dnnl_refuse(dnnl_status_t status, const char* why) {
-  try {
-    return convgrad::onednn::Refuse(status, why == nullptr ? "" : why);
-  } catch (...) {
-    return convgrad::onednn::Refuse(status, convgrad::onednn::kNoMemory);
-  }
+  return convgrad::onednn::Refuse(status, why == nullptr ? "" : why);
 }

@@ -110,7 +110,7 @@ dnnl_status_t dnnl_graph_graph_create_with_fpmath_mode(dnnl_graph_graph_t* graph
   if (graph == nullptr) return RefuseNull(__func__);
   if (auto s = CheckKind(engine_kind); s != dnnl_success) return s;
   if (auto s = CheckMode(mode); s != dnnl_success) return s;
-  *graph = new dnnl_graph_graph{convgrad::onednn::NextGraphId(), engine_kind, mode};
+  *graph = new dnnl_graph_graph{convgrad::onednn::NextId(), engine_kind, mode};
   return dnnl_success;
 } catch (...) {
   return RefuseException();
@@ -179,9 +179,8 @@ dnnl_status_t dnnl_graph_graph_filter(dnnl_graph_graph_t graph,
   }
   std::vector<dnnl_graph_partition> partitions;
   for (size_t place : graph->order) {
-    partitions.push_back({graph->ops[place], graph->engine_kind,
-                          convgrad::onednn::NextPartitionId(), graph->fpmath_mode,
-                          graph->fpmath_applies_to_int});
+    partitions.push_back({graph->ops[place], graph->engine_kind, convgrad::onednn::NextId(),
+                          graph->fpmath_mode, graph->fpmath_applies_to_int});
   }
   graph->partitions = std::move(partitions);
   convgrad::onednn::DumpGraph(*graph);

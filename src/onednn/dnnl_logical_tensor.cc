@@ -266,7 +266,8 @@ dnnl_status_t dnnl_graph_logical_tensor_is_equal(const dnnl_graph_logical_tensor
                                                  const dnnl_graph_logical_tensor_t* lt2,
                                                  uint8_t* is_equal) try {
   if (AnyNull(lt1, lt2, is_equal)) return RefuseNull(__func__);
-  *is_equal = convgrad::onednn::ModelOf(*lt1) == convgrad::onednn::ModelOf(*lt2) ? 1 : 0;
+  const auto first = convgrad::onednn::ModelOf(*lt1), second = convgrad::onednn::ModelOf(*lt2);
+  *is_equal = first && second && *first == *second ? 1 : 0;
   return dnnl_success;
 } catch (...) {
   return RefuseException();

@@ -21,7 +21,7 @@
 namespace convgrad::onednn {
 
 // The status, with a sentence for convgrad_dnnl_last_error().
-dnnl_status_t Refuse(dnnl_status_t status, std::string why) noexcept;
+dnnl_status_t Refuse(dnnl_status_t status, std::string_view why) noexcept;
 dnnl_status_t Refuse(const Status& status) noexcept;
 dnnl_status_t RefuseNull(const char* function,
                          dnnl_status_t status = dnnl_invalid_arguments) noexcept;
@@ -31,8 +31,9 @@ dnnl_status_t RefuseValue(const char* what, int64_t value);
 dnnl_status_t CheckMode(dnnl_fpmath_mode_t mode);
 dnnl_status_t CheckKind(dnnl_engine_kind_t kind);  // any, cpu or gpu
 
-// A variable, with the prefix ONEDNN_ or DNNL_ before its name; null where it is not set.
-const char* Environment(const std::string& name);
+// A variable, with the prefix ONEDNN_ or DNNL_ before its name, in lower case; empty where it is
+// not set.
+std::string Environment(const std::string& name);
 
 // For a handler of everything: the status of the exception that is being handled.
 dnnl_status_t RefuseException() noexcept;
@@ -91,6 +92,8 @@ class EngineMemory {
   void* data_ = nullptr;
 };
 
+using Structs = std::vector<dnnl_graph_logical_tensor_t>;
+
 // An operation as it was added to a graph; partitions share it.
 struct AddedOp {
   GraphOp op;
@@ -104,8 +107,8 @@ struct Compiled {
   // Of each of the operation's inputs and outputs, its place in the lists that were compiled.
   std::vector<size_t> input_places;
   std::vector<size_t> output_places;
-  std::vector<dnnl_graph_logical_tensor_t> inputs;  // the lists, complete
-  std::vector<dnnl_graph_logical_tensor_t> outputs;
+  Structs inputs;  // the lists, complete
+  Structs outputs;
 };
 
 // Whether partitions of this operation can be compiled.
@@ -125,7 +128,8 @@ dnnl_status_t VerifyOp(const AddedOp& added);
 dnnl_status_t OrderOps(const std::vector<std::shared_ptr<const AddedOp>>& ops,
                        std::vector<size_t>* order);
 
-size_t NextPartitionId();
+// Of graphs and partitions: 100001, 100002, ...
+size_t NextId();
 
 }  // namespace convgrad::onednn
 

@@ -227,7 +227,8 @@ dnnl_status_t dnnl_graph_op_create(dnnl_graph_op_t* op, size_t id, dnnl_graph_op
   made->added.kind = kind;
   made->added.op.id = id;
   made->added.op.kind = convgrad::onednn::kKindNames[kind];
-  made->added.op.name = verbose_name;
+  made->added.op.name =
+      *verbose_name != '\0' ? verbose_name : made->added.op.kind + "_" + std::to_string(id);
   *op = made.release();
   return dnnl_success;
 } catch (...) {

@@ -1,6 +1,8 @@
 #include "onednn/dnnl_overlap.h"
 
 #include <algorithm>
+#include <functional>
+#include <vector>
 
 #include "onednn/dnnl_logical_tensor.h"
 
@@ -51,11 +53,85 @@ bool Region::HasElementIn(uint64_t begin, uint64_t end) const {
   return at >= low && at < end;
 }
 
+namespace {
+
+int64_t FloorDiv(int64_t a, int64_t b) { return a / b - (a % b < 0 ? 1 : 0); }
+
+// Looks for elements of two regions that meet: steps along axes of either, the largest stride
+// first, each no further than the axes after it can make up for. Where axes nest, as those of
+// tensors do, there are two or three such steps at each axis.
+class MeetingSearch {
+ public:
+  struct Axis {
+    int64_t stride, forth, back;  // bytes; steps of the one, and of the other
+  };
+
+  MeetingSearch(const std::vector<Axis>& axes, int64_t one_element, int64_t other_element)
+      : axes_(axes), one_element_(one_element), other_element_(other_element) {
+    reach_.resize(axes.size() + 1);
+    for (size_t i = axes.size(); i-- > 0;) {
+      reach_[i] = {reach_[i + 1].forth + axes[i].forth * axes[i].stride,
+                   reach_[i + 1].back + axes[i].back * axes[i].stride};
+    }
+  }
+
+  // An element of the one is `apart` bytes after an element of the other.
+  bool Meets(int64_t apart, size_t axis = 0) {
+    if (--visits_ < 0) return false;
+    // They meet from least to most.
+    const int64_t least = 1 - one_element_, most = other_element_ - 1;
+    if (apart + reach_[axis].forth < least || apart - reach_[axis].back > most) return false;
+    if (axis == axes_.size()) return true;
+    const auto& [stride, forth, back] = axes_[axis];
+    const Reach& rest = reach_[axis + 1];
+    const int64_t first = -FloorDiv(-(least - apart - rest.forth), stride);
+    const int64_t last = FloorDiv(most - apart + rest.back, stride);
+    for (int64_t k = std::max(first, -back); k <= std::min(last, forth); ++k) {
+      if (Meets(apart + k * stride, axis + 1)) return true;
+    }
+    return false;
+  }
+
+ private:
+  struct Reach {
+    int64_t forth = 0, back = 0;  // bytes that an axis and those after it can add, or take away
+  };
+
+  const std::vector<Axis>& axes_;
+  const int64_t one_element_, other_element_;
+  std::vector<Reach> reach_;
+  int visits_ = 4096;  // some microseconds
+};
+
+}  // namespace
+
+bool Region::Meets(const Region& other) const {
+  std::vector<MeetingSearch::Axis> axes;
+  const auto signed_ = [](uint64_t value) { return static_cast<int64_t>(value); };
+  for (int i = 0; i < rank_; ++i) {
+    axes.push_back({signed_(axes_[i].stride), signed_(axes_[i].steps), 0});
+  }
+  for (int i = 0; i < other.rank_; ++i) {
+    const Axis& axis = other.axes_[i];
+    const auto same = std::ranges::find(axes, signed_(axis.stride), &MeetingSearch::Axis::stride);
+    if (same != axes.end()) {
+      same->back += signed_(axis.steps);
+    } else {
+      axes.push_back({signed_(axis.stride), 0, signed_(axis.steps)});
+    }
+  }
+  std::ranges::sort(axes, std::greater(), &MeetingSearch::Axis::stride);
+  return MeetingSearch(axes, signed_(element_), signed_(other.element_))
+      .Meets(signed_(begin_ - other.begin_));
+}
+
 bool Region::Shares(const Region& other) const {
   if (bytes_ == 0 || other.bytes_ == 0) return false;
   if (begin_ == other.begin_) return true;
+  if (begin_ + bytes_ <= other.begin_ || other.begin_ + other.bytes_ <= begin_) return false;
   return (IsSolid() && other.HasElementIn(begin_, begin_ + bytes_)) ||
-         (other.IsSolid() && HasElementIn(other.begin_, other.begin_ + other.bytes_));
+         (other.IsSolid() && HasElementIn(other.begin_, other.begin_ + other.bytes_)) ||
+         Meets(other);
 }
 
 }  // namespace convgrad::onednn

@@ -30,6 +30,8 @@ class Region {
   bool IsSolid() const { return bytes_ == element_ * elements_; }
   // Whether an element has bytes in [begin, end).
   bool HasElementIn(uint64_t begin, uint64_t end) const;
+  // Whether elements of both meet, as far as a search of bounded length finds out.
+  bool Meets(const Region& other) const;
 
   uint64_t begin_ = 0;
   uint64_t bytes_ = 0;     // from the first to past the last

@@ -146,9 +146,9 @@ dnnl_status_t ReadPorts(const std::vector<LogicalTensor>& tensors, size_t num,
 
 }  // namespace
 
-size_t NextPartitionId() {
-  static std::atomic<size_t> next{0};
-  return next.fetch_add(1);
+size_t NextId() {
+  static std::atomic<size_t> last{100000};
+  return last.fetch_add(1) + 1;
 }
 
 }  // namespace convgrad::onednn
@@ -167,7 +167,7 @@ dnnl_status_t dnnl_graph_partition_create_with_op(dnnl_graph_partition_t* partit
   const auto added = std::make_shared<const convgrad::onednn::AddedOp>(op->added);
   std::vector<size_t> order;
   if (auto s = convgrad::onednn::OrderOps({added}, &order); s != dnnl_success) return s;
-  *partition = new dnnl_graph_partition{added, ekind, convgrad::onednn::NextPartitionId()};
+  *partition = new dnnl_graph_partition{added, ekind, convgrad::onednn::NextId()};
   return dnnl_success;
 } catch (...) {
   return RefuseException();

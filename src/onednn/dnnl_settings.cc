@@ -3,7 +3,6 @@
 #include <array>
 #include <atomic>
 #include <cstdlib>
-#include <cstring>
 #include <limits>
 #include <string>
 
@@ -26,20 +25,19 @@ constexpr ModeName kModes[] = {{"strict", dnnl_fpmath_mode_strict},
                                {"tf32", dnnl_fpmath_mode_tf32}};
 
 dnnl_fpmath_mode_t FirstMode() {
-  const char* text = Environment("DEFAULT_FPMATH_MODE");
+  const std::string text = Environment("DEFAULT_FPMATH_MODE");
   for (const ModeName& row : kModes) {
-    if (text != nullptr && std::strcmp(text, row.name) == 0) return row.mode;
+    if (text == row.name) return row.mode;
   }
   return dnnl_fpmath_mode_strict;
 }
 
 int FirstCapacity(const char* variable) {
   constexpr int kDefault = 1024;
-  const char* text = Environment(variable);
-  if (text == nullptr) return kDefault;
+  const std::string text = Environment(variable);
   char* end = nullptr;
-  const long value = std::strtol(text, &end, 10);
-  const bool number = end != text && *end == '\0';
+  const long value = std::strtol(text.c_str(), &end, 10);
+  const bool number = !text.empty() && *end == '\0';
   return number && value >= 0 && value <= std::numeric_limits<int>::max() ? static_cast<int>(value)
                                                                           : kDefault;
 }
@@ -66,9 +64,17 @@ bool IsDevice(dnnl_engine_kind_t kind) { return kind == dnnl_cpu || kind == dnnl
 
 }  // namespace
 
-const char* Environment(const std::string& name) {
-  const char* value = std::getenv(("ONEDNN_" + name).c_str());
-  return value != nullptr ? value : std::getenv(("DNNL_" + name).c_str());
+std::string Environment(const std::string& name) {
+  for (const char* prefix : {"ONEDNN_", "DNNL_"}) {
+    const char* const value = std::getenv((prefix + name).c_str());
+    if (value == nullptr || *value == '\0') continue;
+    std::string text = value;
+    for (char& c : text) {
+      if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+    }
+    return text;
+  }
+  return {};
 }
 
 dnnl_status_t RefuseValue(const char* what, int64_t value) {

@@ -40,6 +40,10 @@ constexpr std::string_view kOldTypes = "--cfg";
 // libstdc++ compiles expressions recursively: a bound here bounds the stack.
 constexpr size_t kLongestExpression = 256;
 
+// And of what is searched: no descriptor and its name are as long, but the time grows with the
+// square of the length, and files have many.
+constexpr size_t kLongestSearched = 512;
+
 // In polynomial time where the library can: it tries alternatives one after another otherwise, and
 // (a*)*b takes longer than anyone waits.
 constexpr std::regex::flag_type kSyntax = std::regex::ECMAScript
@@ -283,7 +287,7 @@ Status ProblemOptions::SetValue(std::string_view key, std::string_view value) {
   Result<std::regex> expression = ParseExpression(value);
   if (!expression.ok()) return expression.status();
   match_ = [regex = *std::move(expression)](const std::string& descriptor) {
-    return std::regex_search(descriptor, regex);
+    return std::regex_search(descriptor.substr(0, kLongestSearched), regex);
   };
   return {};
 }

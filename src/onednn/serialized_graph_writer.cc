@@ -4,12 +4,38 @@
 #include <charconv>
 #include <cmath>
 #include <cstdio>
+#include <limits>
 #include <span>
 
 #include "onednn/serialized_graph.h"
 
 namespace convgrad::onednn {
 namespace {
+
+bool IsUtf8(std::string_view text) {
+  for (size_t i = 0; i < text.size();) {
+    const auto byte = [&](size_t at) {
+      return at < text.size() ? static_cast<unsigned char>(text[at]) : 0U;
+    };
+    const unsigned first = byte(i++);
+    if (first < 0x80) continue;
+    const int more = first >= 0xc2 && first < 0xe0   ? 1
+                     : first >= 0xe0 && first < 0xf0 ? 2
+                     : first >= 0xf0 && first < 0xf5 ? 3
+                                                     : 0;
+    if (more == 0) return false;
+    // What could be shorter, surrogates, and what is beyond the last character.
+    const unsigned next = byte(i);
+    if ((first == 0xe0 && next < 0xa0) || (first == 0xed && next > 0x9f) ||
+        (first == 0xf0 && next < 0x90) || (first == 0xf4 && next > 0x8f)) {
+      return false;
+    }
+    for (int k = 0; k < more; ++k) {
+      if ((byte(i++) & 0xc0) != 0x80) return false;
+    }
+  }
+  return true;
+}
 
 class JsonWriter {
  public:
@@ -37,16 +63,24 @@ class JsonWriter {
 
   void Value(std::string_view text) {
     text_ += '"';
-    for (char c : text) Escaped(c);
+    const bool utf8 = IsUtf8(text);
+    for (char c : text) Escaped(c, utf8);
     text_ += '"';
   }
   void Value(const std::string& text) { Value(std::string_view(text)); }
   void Value(bool value) { text_ += value ? '1' : '0'; }
   void Value(int64_t number) { text_ += std::to_string(number); }
   void Value(size_t number) { text_ += std::to_string(number); }
-  // The shortest digits that read back as the same number. JSON has no infinity and no NaN: they
-  // are written as oneDNN writes them.
+  // The shortest digits that read back as the same number. JSON has no infinity and no NaN, and of
+  // what oneDNN writes for them, inf and nan, readers understand nothing: the largest number of
+  // f32, and null, which readers refuse by its place.
   void Value(float number) {
+    if (std::isnan(number)) {
+      text_ += "null";
+      return;
+    }
+    constexpr float kMost = std::numeric_limits<float>::max();
+    number = std::clamp(number, -kMost, kMost);
     char digits[64];
     const auto end = std::to_chars(digits, digits + sizeof digits, number).ptr;
     text_.append(digits, end);
@@ -72,7 +106,8 @@ class JsonWriter {
     text_.append(2 * counts_.size(), ' ');
   }
 
-  void Escaped(char c) {
+  // Bytes of a text that is not UTF-8 are written as the characters of their numbers.
+  void Escaped(char c, bool utf8) {
     switch (c) {
       case '\r':
         text_ += "\\r";
@@ -91,12 +126,13 @@ class JsonWriter {
       default:
         break;
     }
-    if (static_cast<unsigned char>(c) >= 0x20) {
+    const unsigned char byte = static_cast<unsigned char>(c);
+    if (byte >= 0x20 && (utf8 || byte < 0x80)) {
       text_ += c;
       return;
     }
     char code[8];
-    std::snprintf(code, sizeof code, "\\u%04x", static_cast<unsigned>(c));
+    std::snprintf(code, sizeof code, "\\u%04x", unsigned{byte});
     text_ += code;
   }
 

@@ -27,8 +27,8 @@
 #define DNNL_VENDOR_AMD 4u
 #define DNNL_VENDOR_GENERIC 8u
 
-/* convgrad has threads of its own, for which there is no name here. OMP is what clients take for
- * "the library has its threads": SEQ would say that it has none, THREADPOOL and TBB that the caller
+/* OpenMP's threads, unless convgrad was built without them. OMP also is what clients take for "the
+ * library has its threads": SEQ would say that it has none, THREADPOOL and TBB that the caller
  * brings them. */
 #define DNNL_CPU_THREADING_RUNTIME DNNL_RUNTIME_OMP
 #define DNNL_CPU_RUNTIME DNNL_RUNTIME_OMP

@@ -1,5 +1,5 @@
 /* Types of oneDNN's primitive API: of those that it does not share with the graph API, the levels
- * of CPUs. C99. */
+ * of CPUs and memory. C99. */
 #ifndef CONVGRAD_ONEAPI_DNNL_DNNL_TYPES_H_
 #define CONVGRAD_ONEAPI_DNNL_DNNL_TYPES_H_
 
@@ -34,6 +34,14 @@ typedef enum {
 } dnnl_cpu_isa_t;
 
 typedef enum { dnnl_cpu_isa_no_hints = 0x0, dnnl_cpu_isa_prefer_ymm = 0x1 } dnnl_cpu_isa_hints_t;
+
+struct dnnl_memory_desc;
+typedef struct dnnl_memory_desc* dnnl_memory_desc_t;
+typedef const struct dnnl_memory_desc* const_dnnl_memory_desc_t;
+
+struct dnnl_memory;
+typedef struct dnnl_memory* dnnl_memory_t;
+typedef const struct dnnl_memory* const_dnnl_memory_t;
 
 #ifdef __cplusplus
 } /* extern "C" */
