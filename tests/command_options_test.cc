@@ -76,6 +76,21 @@ TEST_F(CommandOptionsTest, KernelsThatRefuse) {
       "kernel 'direct' cannot run this problem: ");
 }
 
+// Too large for any machine, between two that are not.
+TEST_F(CommandOptionsTest, TensorsThatDoNotFit) {
+  Put("mid.txt", "ic4ih5oc4kh3\nic4096ih600000oc4096kh3n\"monster\"\nic8ih5oc4kh3\n");
+  const std::string refused = "refused: its tensors do not fit in this machine (--conv ";
+  const Outcome verify = Convgrad("verify --batch=mid.txt");
+  EXPECT_EQ(verify.exit_code, 2);
+  EXPECT_EQ(verify.err, "convgrad: this machine cannot run 1 of 3 problems\n");
+  EXPECT_NE(verify.out.find(refused), std::string::npos) << verify.out;
+  EXPECT_TRUE(verify.out.ends_with("\n2 passed, 0 failed, 1 refused\n")) << verify.out;
+  const Outcome bench = Convgrad("bench --threads=1 --repetitions=1 --batch=mid.txt");
+  EXPECT_EQ(bench.exit_code, 2);
+  EXPECT_EQ(bench.err, "convgrad: this machine cannot run 1 of 3 timings\n");
+  EXPECT_NE(bench.out.find("its tensors do not fit in this machine"), std::string::npos);
+}
+
 // Names of what is open already: a pipe, and a file that the shell has opened.
 TEST_F(CommandOptionsTest, FilesThatAreOpenAlready) {
   const auto shell = [this](const std::string& tail) {

@@ -136,13 +136,14 @@ TEST(GraphRun, RunsEveryOperationRankAndType) {
   EXPECT_EQ(count, 18 * 3 * 3 * 2);
 }
 
-// A chain that would overflow f16 if numbers grew as sums do.
-TEST(GraphRun, KeepsNumbersSmallDownAChain) {
-  SerializedGraph graph = *Changed("--in-shapes=0:1x8x9x9+1:8x8x3x3 --dt=f16 unknown_shapes.json");
+// Convolutions, each of the one before it.
+std::vector<GraphOp> Chain(size_t count, const std::string& type) {
+  SerializedGraph graph =
+      *Changed("--in-shapes=0:1x8x9x9+1:8x8x3x3 --dt=" + type + " unknown_shapes.json");
   GraphOp link = graph.ops[0];
   link.inputs.pop_back();  // the bias
   graph.ops.assign(1, link);
-  for (size_t i = 1; i < 12; ++i) {
+  for (size_t i = 1; i < count; ++i) {
     link.id = i;
     link.name = std::to_string(i);
     link.inputs[0].id = link.outputs[0].id;
@@ -150,13 +151,36 @@ TEST(GraphRun, KeepsNumbersSmallDownAChain) {
     link.outputs[0].id = 200 + i;
     graph.ops.push_back(link);
   }
+  return graph.ops;
+}
+
+// A chain that would overflow f16 if numbers grew as sums do.
+TEST(GraphRun, KeepsNumbersSmallDownAChain) {
   std::map<size_t, TensorBuffer> tensors;
-  EXPECT_EQ(RunAll(graph.ops, {}, &tensors).passed.size(), 12u);
+  EXPECT_EQ(RunAll(Chain(12, "f16"), {}, &tensors).passed.size(), 12u);
   const TensorBuffer& last = tensors.at(211);
   double largest = 0;
   for (int64_t e = 0; e < last.elements(); ++e) largest = std::max(largest, std::abs(last.At(e)));
   EXPECT_GT(largest, 0);
   EXPECT_LT(largest, 65504);
+}
+
+// Numbers of any kind that are long enough chains' end in infinity, then in NaN: that is right.
+TEST(GraphRun, OverflowIsNoError) {
+  for (const std::string type : {"f16", "bf16", "f32"}) {
+    GraphRunRequest request;
+    request.reals = true;
+    std::map<size_t, TensorBuffer> tensors;
+    const size_t count = type == "f16" ? 40 : 80;
+    const Tally tally = RunAll(Chain(count, type), request, &tensors);
+    EXPECT_EQ(tally.passed.size(), count) << (tally.failed.empty() ? "" : tally.failed[0]);
+    EXPECT_FALSE(std::isfinite(tensors.at(200 + count - 1).At(0)));
+    // An infinity where there is none is one.
+    request.tamper = [](std::vector<TensorBuffer>& outputs, bool) {
+      outputs[0].Set(0, std::numeric_limits<double>::infinity());
+    };
+    EXPECT_EQ(RunAll(Chain(1, type), request).failed.size(), 1u);
+  }
 }
 
 // ---- Options ----

@@ -2,6 +2,8 @@
 // Plans inside a parallel region, and many plans at once.
 #include <gtest/gtest.h>
 #include <pthread.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <thread>
@@ -179,6 +181,24 @@ void LeastStack(void*, int count, Task task, void* context) {
     ASSERT_EQ(pthread_join(thread, nullptr), 0);
   }
   pthread_attr_destroy(&attributes);
+}
+
+// As workers that load data are: the runtime's threads are not in the child.
+TEST(HostThreads, ChildrenOfForkHaveTheSameBits) {
+  const Options options{.threads = 2};
+  BitsCase item(kProblem, OpKind::kConvolutionBackwardWeights, DataType::kF32, {true, true}, true);
+  const uint64_t digest = item.Run(options);
+  ASSERT_NE(digest, 0u);
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    alarm(60);  // it would wait for ever
+    _exit(item.Run(options) == digest ? 0 : 1);
+  }
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(item.Run(options), digest);
 }
 
 TEST(HostThreads, NeedTheStackThatIsStated) {

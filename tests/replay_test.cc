@@ -203,6 +203,18 @@ TEST_F(ReplayTest, NothingToRunIsNoError) {
   EXPECT_EQ(Get("huge.json").find("\"ratio\""), std::string::npos);
 }
 
+// Whatever a log has in it: control characters do not reach the terminal.
+TEST_F(ReplayTest, EscapesAreNotPrinted) {
+  std::string log = kLog;
+  const size_t place = log.find(",alg:");
+  ASSERT_NE(place, std::string::npos);
+  log.insert(place, "attr-post-ops:\x1b[31mrelu");
+  Put("escape.log", log);
+  const Outcome outcome = Succeeds("replay --repetitions=1 escape.log");
+  EXPECT_EQ(outcome.out.find('\x1b'), std::string::npos) << outcome.out;
+  EXPECT_NE(outcome.out.find(" attr-post-ops:?[31mrelu"), std::string::npos) << outcome.out;
+}
+
 // Written on a larger machine: the rest is replayed.
 TEST_F(ReplayTest, ProblemsThatDoNotFit) {
   std::string huge = std::string(kLog).substr(0, std::string(kLog).find("loss"));

@@ -14,6 +14,7 @@
 #include "core/touched_bytes.h"
 #include "spec/canonicalize.h"
 #include "spec/check.h"
+#include "tools/case_memory.h"
 #include "tools/tensor_buffer.h"
 
 namespace convgrad::tools {
@@ -108,6 +109,10 @@ class CaseTimer {
     Result<Plan> plan = Plan::Make(item_.operation, item_.inputs, item_.outputs, settings_.options);
     if (!checked.ok() || !plan.ok()) {
       row_.refusal = (checked.ok() ? plan.status() : checked.status()).message();
+      return row_;
+    }
+    if (!FitsThisMachine(item_.inputs, item_.outputs)) {
+      row_.refusal = kDoesNotFit;
       return row_;
     }
     const Problem problem = Canonicalize(*checked);

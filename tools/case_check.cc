@@ -4,10 +4,12 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <limits>
 #include <optional>
 
 #include "core/text.h"
 #include "spec/schema.h"
+#include "tools/case_memory.h"
 #include "tools/formula.h"
 #include "tools/tensor_buffer.h"
 
@@ -38,8 +40,28 @@ double Bound(DataType type, double value, double magnitude, double kernel_error,
   return HalfUlp(type, value) + (kernel_error + (count + 2) * 0x1p-53) * magnitude;
 }
 
+// From here on numbers are rounded to infinity: the largest one and half a unit more.
+double OverflowOf(DataType type) {
+  return type == DataType::kF16 ? 65520 : type == DataType::kBF16 ? 0x1.ffp127 : 0x1.ffffffp127;
+}
+
 bool SameBits(double a, double b) {
   return (a == b && std::signbit(a) == std::signbit(b)) || (std::isnan(a) && std::isnan(b));
+}
+
+// `magnitude` is the sum of the products' magnitudes. Where it is beyond f32, so may sums on the
+// way be, and what becomes of them is no number; a result may be infinite where a number within the
+// bound is rounded to infinity.
+bool IsNear(DataType type, double value, double expected, double bound, double magnitude) {
+  if (SameBits(value, expected)) return true;
+  const double error = std::abs(value - expected);
+  if (error <= bound && std::isfinite(error)) return true;
+  if (std::isnan(magnitude)) return false;
+  if (magnitude >= OverflowOf(DataType::kF32)) return !std::isfinite(value);
+  if (!std::isinf(value) && !std::isinf(expected)) return false;
+  const double number = std::isinf(value) ? expected : value;
+  return std::signbit(value) == std::signbit(expected) &&
+         std::abs(number) + bound >= OverflowOf(type);
 }
 
 class CaseChecker {
@@ -93,6 +115,11 @@ class CaseChecker {
     if (!plan.ok()) {
       report_.refused = true;
       Fail(plan.status().message());
+      return false;
+    }
+    if (!FitsThisMachine(item_.inputs, item_.outputs)) {
+      report_.refused = true;
+      Fail(kDoesNotFit);
       return false;
     }
     report_.kernel = plan->kernel();
@@ -248,11 +275,16 @@ class CaseChecker {
         // Where nothing is stored, a pattern is: as a number of f32, next to nothing.
         largest_sum_ = std::max(largest_sum_, sums[i].StoredAt(e));
         if (SameBits(value, expected)) continue;  // so are gaps
-        // The oracle has rounded too.
-        const double bound = HalfUlp(got.desc().type, expected) +
-                             Bound(got.desc().type, value, sums[i].StoredAt(e), report_.error, 0);
+        // The oracle has rounded too. Of infinity there is no half a unit.
+        const double of_value = std::isfinite(value) ? value : expected;
+        const double of_oracle = std::isfinite(expected) ? expected : value;
+        const double bound =
+            HalfUlp(got.desc().type, of_oracle) +
+            Bound(got.desc().type, of_value, sums[i].StoredAt(e), report_.error, 0);
         const double error = std::abs(value - expected);
-        if (!(error <= bound)) {
+        // Magnitudes are of f32 here, and infinite where they are beyond it.
+        const double sum = std::min(sums[i].StoredAt(e), std::numeric_limits<double>::max());
+        if (!IsNear(got.desc().type, value, expected, bound, sum)) {
           const Dims index = got.IndexOfStored(e);
           if (index.empty()) continue;  // a gap, which is looked at later
           Fail(Join(OutputName(i), "[", JoinNumbers(index, ","), "] is ", Digits(value),
@@ -260,7 +292,7 @@ class CaseChecker {
                     DataKind(false)));
           return false;
         }
-        report_.worst = std::max(report_.worst, error / bound);
+        if (std::isfinite(error)) report_.worst = std::max(report_.worst, error / bound);
       }
     }
     return ran;
@@ -341,13 +373,15 @@ class CaseChecker {
       const double expected = integers ? rounded.At(0) : term.value;
       const double error = std::abs(value - expected);
       ++checked;
-      if (integers ? !SameBits(value, expected) : !(error <= bound)) {
+      if (integers ? !SameBits(value, expected)
+                   : !IsNear(got.desc().type, value, expected, bound, term.magnitude)) {
         Fail(Join(OutputName(output), "[", JoinNumbers(got.IndexOf(element), ","), "] is ",
                   Digits(value), ", the formula says ", Digits(expected), " within ", Digits(bound),
                   DataKind(integers)));
         return false;
       }
-      if (!integers && bound > 0) report_.worst = std::max(report_.worst, error / bound);
+      if (!integers && bound > 0 && std::isfinite(error))
+        report_.worst = std::max(report_.worst, error / bound);
       spent += term.count + kElementCost;
       if (!all && spent > budget && i >= 1) break;
     }

@@ -37,7 +37,7 @@ Examples:
 
 convgrad COMMAND --help tells more about a command.
 Exit codes: 0 done; 1 a check failed; 2 bad input, or --kernel names one that cannot run a problem (one
-line on standard error says what); 130 after Ctrl-C, 141 when the reader of its output has gone.)";
+line on standard error says what); 130 after Ctrl-C, 143 after SIGTERM, 141 when the reader of its output has gone.)";
 
 constexpr const char* kRunExamples = R"(
 Arguments are named as in the specification ('convgrad ops' lists them); lists have commas. Files are

@@ -1,6 +1,7 @@
-// What happens when a kernel that was asked for by name cannot run a problem, the same in every
-// command: the problem has a line that says why, the others go on, and at the end there is one
-// sentence on standard error and exit code 2; 1 where a result is wrong besides.
+// What happens when a kernel that was asked for by name cannot run a problem, or its tensors do not
+// fit in this machine, the same in every command: the problem has a line that says why, the others
+// go on, and at the end there is one sentence on standard error and exit code 2; 1 where a result
+// is wrong besides.
 #ifndef CONVGRAD_TOOLS_REFUSALS_H_
 #define CONVGRAD_TOOLS_REFUSALS_H_
 
@@ -21,8 +22,9 @@ inline std::string RefusalText(const std::string& reason, const std::string& pro
 inline Result<int> ExitCode(int code, const std::string& kernel, int64_t refused, int64_t of,
                             const char* noun = "problem") {
   if (code != 0 || refused == 0) return code;
-  return Status(StatusCode::kInvalidArgument,
-                Join("kernel '", kernel, "' cannot run ", refused, " of ", Counted(of, noun)));
+  const std::string what =
+      kernel.empty() ? "this machine cannot run " : Join("kernel '", kernel, "' cannot run ");
+  return Status(StatusCode::kInvalidArgument, Join(what, refused, " of ", Counted(of, noun)));
 }
 
 }  // namespace convgrad::tools

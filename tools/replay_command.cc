@@ -4,8 +4,8 @@
 
 #include "core/parallel.h"
 #include "core/text.h"
-#include "tools/available_memory.h"
 #include "tools/case_check.h"
+#include "tools/case_memory.h"
 #include "tools/commands.h"
 #include "tools/log_file.h"
 #include "tools/problem_words.h"
@@ -25,31 +25,10 @@ Case CaseOf(const onednn::VerboseGroup& group) {
   return {problem.text, {}, problem.operation, problem.inputs, problem.outputs};
 }
 
-// Of the tensors, each from its first to its last element.
-double BytesOf(const Case& item) {
-  double bytes = 0;
-  for (const auto* list : {&item.inputs, &item.outputs}) {
-    for (const TensorDesc& desc : *list) {
-      double elements = 1, reach = 1;
-      for (size_t a = 0; a < desc.extents.size(); ++a) {
-        const double extent = static_cast<double>(desc.extents[a]);
-        elements *= extent;
-        if (!desc.strides.empty()) reach += (extent - 1) * static_cast<double>(desc.strides[a]);
-      }
-      bytes += std::max(elements, reach) * static_cast<double>(SizeOf(desc.type));
-    }
-  }
-  return bytes;
-}
-
-// A log may come from a larger machine. The data is there twice, for its comparison, and a
-// workspace beside it.
-bool FitsThisMachine(const Case& item) { return BytesOf(item) < AvailableMemory() / 3; }
-
 ReplayRow Time(const onednn::VerboseGroup& group, const Case& item, const BenchSettings& settings) {
   ReplayRow row;
   row.group = &group;
-  row.fits = FitsThisMachine(item);
+  row.fits = FitsThisMachine(item.inputs, item.outputs);  // the log may be of a larger machine
   if (row.fits) {
     row.bench = BenchCase(item, settings);
     return row;
@@ -57,7 +36,7 @@ ReplayRow Time(const onednn::VerboseGroup& group, const Case& item, const BenchS
   row.bench.problem = item.text;
   row.bench.op = NameOf(item.operation.kind);
   row.bench.threads = settings.options.threads;
-  row.bench.refusal = "its tensors do not fit in this machine";
+  row.bench.refusal = kDoesNotFit;
   return row;
 }
 

@@ -11,6 +11,7 @@
 
 #if defined(CONVGRAD_OPENMP)
 #include <omp.h>
+#include <pthread.h>
 #endif
 
 namespace convgrad {
@@ -61,6 +62,15 @@ int StartableTeam(int team) {
   }
   return startable;
 }
+
+// A child of fork() has none of its parent's threads, but a runtime (GCC's) that believes it has,
+// and waits for them for ever. It works alone; the bits are the same.
+bool IsForkOfATeam() {
+  static std::atomic<bool> forked{false};
+  static const int watched = pthread_atfork(nullptr, nullptr, [] { forked = true; });
+  (void)watched;
+  return forked.load(std::memory_order_relaxed);
+}
 #endif
 
 }  // namespace
@@ -103,6 +113,7 @@ void RunRanges(const Team& team, int64_t count, int64_t grain, RangeFunction fun
     return ranges.Drain(0);  // what a host left out, which is nothing
   }
 #if defined(CONVGRAD_OPENMP)
+  if (IsForkOfATeam()) return ranges.Drain(0);
 #pragma omp parallel num_threads(threads)
   ranges.Drain(omp_get_thread_num());
 #else

@@ -118,6 +118,11 @@ Status ParseShape(std::string_view text, TensorOverride* shape) {
                  "strides such as 512x1x64x8");
 }
 
+// What becomes part of a graph can be written as JSON and printed.
+bool IsPlain(std::string_view text) {
+  return std::ranges::all_of(text, [](char c) { return c >= 0x20 && c < 0x7f; });
+}
+
 // NAME:VALUE*NAME:VALUE; the last of a name counts.
 Status ParseAttributes(std::string_view text,
                        std::vector<std::pair<std::string, std::string>>* attributes) {
@@ -126,6 +131,7 @@ Status ParseAttributes(std::string_view text,
     if (colon == std::string_view::npos || colon == 0 || colon + 1 == part.size()) {
       return Invalid(Quoted(part) + " must be an attribute with its value, such as strides:2x2");
     }
+    if (!IsPlain(part)) return Invalid("an attribute has characters that none has");
     attributes->emplace_back(part.substr(0, colon), part.substr(colon + 1));
   }
   return {};
@@ -150,6 +156,7 @@ Status ParseProperty(std::string_view text, PropertyType* property) {
 }
 
 Status ParseKind(std::string_view text, std::string* kind) {
+  if (!IsPlain(text)) return Invalid("a kind has characters that no kind of operation has");
   *kind = text;
   return {};
 }

@@ -147,6 +147,15 @@ Result<ReplayedCase> MakeReplayedCase(const VerboseCall& call) {
 void VerboseLog::Accept(std::string_view line) {
   ++lines_;
   if (line.size() > kLongestLine) return;
+  while (line.ends_with('\r')) line.remove_suffix(1);
+  // Parts of it are printed.
+  const auto is_control = [](char c) { return (c >= 0 && c < 0x20 && c != '\t') || c == 0x7f; };
+  std::string plain;
+  if (std::ranges::any_of(line, is_control)) {
+    plain = line;
+    std::ranges::replace_if(plain, is_control, '?');
+    line = plain;
+  }
   bool verbose = false;
   while (!line.empty()) {
     const size_t end = NextRecord(line);
