@@ -149,7 +149,7 @@ void VerboseLog::Accept(std::string_view line) {
   if (line.size() > kLongestLine) return;
   while (line.ends_with('\r')) line.remove_suffix(1);
   // Parts of it are printed.
-  const auto is_control = [](char c) { return (c >= 0 && c < 0x20 && c != '\t') || c == 0x7f; };
+  const auto is_control = [](unsigned char c) { return (c < 0x20 && c != '\t') || c == 0x7f; };
   std::string plain;
   if (std::ranges::any_of(line, is_control)) {
     plain = line;
