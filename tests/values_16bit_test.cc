@@ -86,7 +86,7 @@ ExactSum SumAt(const InOrder& in_order, ExactSums sums, const Volume& volume, in
 }
 
 uint16_t BitsAt(const tools::TensorBuffer& buffer, int64_t flat) {
-  return LoadAt<uint16_t>(buffer.data(), buffer.OffsetOf(buffer.IndexOf(flat)));
+  return LoadAt<uint16_t>(buffer.data(), buffer.OffsetAt(flat));
 }
 
 // Bits of the nearest number of the type.
@@ -107,7 +107,7 @@ void FillWithOnes(tools::TensorBuffer& buffer) {
 
 void SetPatterns(tools::TensorBuffer& buffer) {  // the first channel, or all there are
   for (int64_t i = 0; i < kPatterns; ++i) {
-    StoreAt(buffer.data(), buffer.OffsetOf(buffer.IndexOf(i)), static_cast<uint16_t>(i));
+    StoreAt(buffer.data(), buffer.OffsetAt(i), static_cast<uint16_t>(i));
   }
 }
 

@@ -361,6 +361,7 @@ class CaseChecker {
     const bool all = report_.flops / 2 + static_cast<double>(kElementCost * elements) <=
                      static_cast<double>(budget);
     const int64_t step = all ? 1 : std::max<int64_t>(1, elements / 97) | 1;
+    TensorBuffer rounded(TensorDesc{got.desc().type, {1}, {}, {}});
     for (int64_t i = 0, e = 0; i < elements; ++i, e = (e + step) % elements) {
       const int64_t element = !all && i == 1 ? elements - 1 : e;
       const Term term = at(output, element);
@@ -368,7 +369,6 @@ class CaseChecker {
       const double bound = integers ? 0
                                     : Bound(got.desc().type, term.value, term.magnitude,
                                             report_.error, static_cast<double>(term.count));
-      TensorBuffer rounded(TensorDesc{got.desc().type, {1}, {}, {}});
       if (integers) rounded.Set(0, term.value);
       const double expected = integers ? rounded.At(0) : term.value;
       const double error = std::abs(value - expected);

@@ -94,7 +94,7 @@ class Formula {
   Status CheckExtents(int axis) const;
 
   const Tensor& Output() const;
-  std::vector<Match> MatchesOf(const Window& window, int64_t at) const;
+  void FindMatches(const Window& window, int64_t at, std::vector<Match>& matches) const;
   Place WeightsPlace(int64_t group, int64_t o, int64_t i) const;
   Term DstAt(const Place& place, const Matches& matches) const;
   Term SrcAt(const Place& place, const Matches& matches) const;

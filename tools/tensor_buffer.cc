@@ -58,14 +58,21 @@ int64_t TensorBuffer::OffsetOf(const Dims& index) const {
   return offset;
 }
 
+int64_t TensorBuffer::OffsetAt(int64_t flat) const {
+  int64_t offset = 0;
+  for (size_t a = desc_.extents.size(); a-- > 0; flat /= desc_.extents[a]) {
+    offset += flat % desc_.extents[a] * desc_.strides[a];
+  }
+  return offset;
+}
+
 double TensorBuffer::At(int64_t flat) const {
-  return LoadWidened(desc_.type, data(), OffsetOf(IndexOf(flat)));
+  return LoadWidened(desc_.type, data(), OffsetAt(flat));
 }
 
 Dims TensorBuffer::IndexOfStored(int64_t i) const {
   for (int64_t e = 0; e < elements_; ++e) {
-    Dims index = IndexOf(e);
-    if (origin_ / SizeOf(desc_.type) + OffsetOf(index) == i) return index;
+    if (origin_ / SizeOf(desc_.type) + OffsetAt(e) == i) return IndexOf(e);
   }
   return {};
 }
@@ -85,7 +92,7 @@ TensorBuffer TensorBuffer::Magnitudes() const {
 }
 
 void TensorBuffer::Set(int64_t flat, double value) {
-  StoreRounded(desc_.type, data(), OffsetOf(IndexOf(flat)), value);
+  StoreRounded(desc_.type, data(), OffsetAt(flat), value);
 }
 
 void TensorBuffer::Blank() { std::fill(bytes_.begin(), bytes_.end(), kPattern); }
@@ -141,8 +148,8 @@ void FillShape(TensorBuffer& tensor, const Dims& shape) {
   const int64_t count = std::min(tensor.elements(), static_cast<int64_t>(shape.size()));
   for (int64_t i = 0; i < count; ++i) {
     const int64_t extent = shape[static_cast<size_t>(i)];
-    char* place = static_cast<char*>(tensor.data()) +
-                  tensor.OffsetOf(tensor.IndexOf(i)) * SizeOf(tensor.desc().type);
+    char* place =
+        static_cast<char*>(tensor.data()) + tensor.OffsetAt(i) * SizeOf(tensor.desc().type);
     if (tensor.desc().type == DataType::kS32) {
       const auto narrow = static_cast<int32_t>(extent);
       std::memcpy(place, &narrow, sizeof narrow);

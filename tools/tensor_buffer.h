@@ -53,6 +53,7 @@ class TensorBuffer {
   // The flat-th index in row-major order, and the element offset of an index from data().
   Dims IndexOf(int64_t flat) const;
   int64_t OffsetOf(const Dims& index) const;
+  int64_t OffsetAt(int64_t flat) const;
 
   double At(int64_t flat) const;
   void Set(int64_t flat, double value);
