@@ -19,10 +19,10 @@ namespace convgrad {
 namespace HWY_NAMESPACE {
 
 // As many pixels as there are registers for their sums and their channels.
-constexpr int kMostGroupPixels = kRegisters == 32 ? 14 : 6;
-constexpr int kMostPixelsOfTwo = kRegisters == 32 ? 8 : 4;
-constexpr int kMostGroupTaps = kRegisters == 32 ? 6 : 3;
-constexpr int kTapsOfTwoGroupLines = kRegisters == 32 ? 3 : 1;
+constexpr int kMostGroupPixels = kUnrolledRegisters == 32 ? 14 : 6;
+constexpr int kMostPixelsOfTwo = kUnrolledRegisters == 32 ? 8 : 4;
+constexpr int kMostGroupTaps = kUnrolledRegisters == 32 ? 6 : 3;
+constexpr int kTapsOfTwoGroupLines = kUnrolledRegisters == 32 ? 3 : 1;
 
 // Channel i of four.
 template <int i, bool kOfBlocks>

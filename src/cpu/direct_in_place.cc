@@ -19,8 +19,8 @@ namespace convgrad {
 namespace HWY_NAMESPACE {
 
 constexpr int kBlock = static_cast<int>(LanesOfBlock(kLanes));
-constexpr int kTilePixels = kRegisters == 32 ? 8 : 4;
-constexpr int kTapPiece = kRegisters == 32 ? 4 : 2;
+constexpr int kTilePixels = kUnrolledRegisters == 32 ? 8 : 4;
+constexpr int kTapPiece = kUnrolledRegisters == 32 ? 4 : 2;
 constexpr int kPixelPiece = 7;
 
 // May be outside of the tensor.
@@ -281,7 +281,7 @@ HWY_INLINE void SumPixelsOfVectors(const PixelsInPlace& run, int64_t channel) {
 
 template <class T, int kTaps, bool kSlides>
 HWY_NOINLINE void SumPixelsTile(const PixelsInPlace& run) {
-  constexpr int kMost = kRegisters == 32 ? 4 : 2;
+  constexpr int kMost = kUnrolledRegisters == 32 ? 4 : 2;
   constexpr int kVectors = std::min(kTaps <= 3 ? kMost : kMost / 2, kBlock / kLanes);
   int64_t channel = 0;
   for (; channel + kVectors * kLanes <= run.channels; channel += kVectors * kLanes) {

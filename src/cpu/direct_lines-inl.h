@@ -69,9 +69,16 @@ HWY_INLINE void LoadBlock(const TensorLine<const T>& line, int64_t positions, in
         const T* const next = from + k * line.channel_step + line.ahead;
         for (int64_t i = 0; i < positions; i += 64 / sizeof(T)) __builtin_prefetch(next + i);
       }
-      TurnFourRows(from, from + line.channel_step, from + 2 * line.channel_step,
-                   from + 3 * line.channel_step, positions, to + c / kLanes * plane + c % kLanes,
-                   kLanes);
+      const int64_t step = line.channel_step;
+      float* const at = to + c / kLanes * plane + c % kLanes;
+      const auto turn = [&](const T* first, int64_t count, float* to_first) {
+        TurnFourRows(first, first + step, first + 2 * step, first + 3 * step, count, to_first,
+                     kLanes);
+      };
+      // What is left of four, with some that are there already.
+      const int64_t whole = positions < 4 ? positions : positions / 4 * 4;
+      turn(from, whole, at);
+      if (whole < positions) turn(from + positions - 4, 4, at + (positions - 4) * kLanes);
     }
   }
 #endif
@@ -118,6 +125,18 @@ HWY_INLINE void StoreChannels(const float* from, int64_t plane, const float* bia
   for (int64_t i = 0; c < channels; ++c, ++i) StoreAt(to, c, NarrowSum(from[i] + bias[i], T()));
 }
 
+#if HWY_TARGET != HWY_SCALAR
+// `step` elements apart.
+template <class T>
+HWY_INLINE void StoreFour(V4 value, T* to, int64_t step) {
+  const D4 d;
+  if (step == 1) return StoreBytes(value, d, to);
+  T lanes[4];
+  StoreBytes(value, d, lanes);
+  for (int i = 0; i < 4; ++i) StoreAt(to, i * step, lanes[i]);
+}
+#endif
+
 // Four positions of four lanes at a time, turned back. Says how many positions.
 template <class T>
 HWY_INLINE int64_t StoreTurned([[maybe_unused]] const TensorLine<T>& line,
@@ -128,15 +147,21 @@ HWY_INLINE int64_t StoreTurned([[maybe_unused]] const TensorLine<T>& line,
 #if HWY_TARGET != HWY_SCALAR
   const D4 d;
   const V4 add = hn::LoadU(d, bias);
-  for (; i + 4 <= positions; i += 4) {
-    const float* const at = from + i * kLanes;
-    const auto load = [&](int p) { return hn::Add(hn::LoadU(d, at + p * kLanes), add); };
+  const auto store = [&](int64_t first) HWY_ATTR {
+    const float* const at = from + first * kLanes;
+    const auto load = [&](int p) HWY_ATTR { return hn::Add(hn::LoadU(d, at + p * kLanes), add); };
     const FourRows turned = Turn(load(0), load(1), load(2), load(3));
-    T* const to = line.first + i;
-    StoreBytes(turned.k0, d, to);
-    StoreBytes(turned.k1, d, to + line.channel_step);
-    StoreBytes(turned.k2, d, to + 2 * line.channel_step);
-    StoreBytes(turned.k3, d, to + 3 * line.channel_step);
+    T* const to = line.first + first * line.step;
+    StoreFour(turned.k0, to, line.step);
+    StoreFour(turned.k1, to + line.channel_step, line.step);
+    StoreFour(turned.k2, to + 2 * line.channel_step, line.step);
+    StoreFour(turned.k3, to + 3 * line.channel_step, line.step);
+  };
+  for (; i + 4 <= positions; i += 4) store(i);
+  // What is left of four, with some that are there already.
+  if (i < positions && i > 0) {
+    store(positions - 4);
+    i = positions;
   }
 #endif
   return i;
@@ -146,7 +171,7 @@ template <class T>
 HWY_INLINE void StoreApart(const TensorLine<T>& line, int64_t positions, int64_t channels,
                            const BlockLines& from, const BlockLines& bias) {
   for (int64_t c = 0, count = 1; c < channels; c += count) {
-    const bool turns = line.step == 1 && c + 4 <= channels && kLanes >= 4;
+    const bool turns = c + 4 <= channels && kLanes >= 4;
     const TensorLine<T> at{line.first + c * line.channel_step, line.step, line.channel_step,
                            line.ahead};
     const float* const sums = from.first + c / kLanes * from.plane + c % kLanes;

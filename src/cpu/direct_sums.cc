@@ -20,10 +20,10 @@ namespace HWY_NAMESPACE {
 // Sums in registers: chains, as many as hide the latency of a multiply-add (12 of them: 60 % of the
 // peak of Neoverse-V1, 18: 80 %). A position of g is used for two terms, or two pixels, of which
 // the second comes so many sums later, for the first to be done.
-constexpr int kMostSums = kRegisters == 32 ? 18 : 8;
-constexpr int kTilePixels = kRegisters == 32 ? 16 : 8;
-constexpr int kLag = kRegisters == 32 ? 8 : 3;
-constexpr int kMostTerms = kRegisters == 32 ? 8 : 4;
+constexpr int kMostSums = kUnrolledRegisters == 32 ? 18 : 8;
+constexpr int kTilePixels = kUnrolledRegisters == 32 ? 16 : 8;
+constexpr int kLag = kUnrolledRegisters == 32 ? 8 : 3;
+constexpr int kMostTerms = kUnrolledRegisters == 32 ? 8 : 4;
 
 // sum[i] += x(i) * first(i), then sum[i] += x(i + 1) * second(i). Sums are in rows of kRow; x(i +
 // 1) of the last of a row is beyond(row). Loads come in twos, which are one instruction where they
@@ -96,7 +96,8 @@ HWY_INLINE void SumTapsOfPlanes(const TermRuns& all, int64_t plane, bool add, fl
     if constexpr (kSlide != 0) {
       if (kSlide < 0) g += (kPixels - 1) * kLanes;
       // By threes, but four are twice two.
-      for (; kRegisters == 32 && (t == 3 || t > 4); t -= 3, g += 3 * kStep, w += 3 * kLanes) {
+      for (; kUnrolledRegisters == 32 && (t == 3 || t > 4);
+           t -= 3, g += 3 * kStep, w += 3 * kLanes) {
 #pragma GCC unroll 4
         for (int i = 0; i < kPlanes; ++i) {
           V three[3];
@@ -269,7 +270,7 @@ constexpr const SumPixelsFunction* kPixelTiles =
     PixelTiles<kLines, kSlides, std::make_integer_sequence<int, kMost>>::kOf;
 
 constexpr int kTermsOfTwoLines = 4;
-constexpr int kTermsOfThreeLines = kRegisters == 32 ? 3 : 2;
+constexpr int kTermsOfThreeLines = kUnrolledRegisters == 32 ? 3 : 2;
 
 int LinesTogetherHere(int64_t terms) {
   return terms <= kTermsOfThreeLines ? 3 : terms <= kTermsOfTwoLines ? 2 : 1;
