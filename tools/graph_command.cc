@@ -7,6 +7,7 @@
 #include "onednn/graph_harness.h"
 #include "onednn/graph_overrides.h"
 #include "onednn/json_tree.h"
+#include "onednn/one_line.h"
 #include "onednn/serialized_graph.h"
 #include "onednn/text_start.h"
 #include "tools/commands.h"
@@ -65,14 +66,6 @@ std::string NameOf(const GraphOp& op) {
   return Join("operation ", op.id, " ", onednn::QuotedStart(op.name), " ", op.kind);
 }
 
-// Whatever names a file has: control characters do not reach the terminal.
-std::string OneLine(std::string text) {
-  for (char& c : text) {
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
-  }
-  return text;
-}
-
 class GraphReporter {
  public:
   explicit GraphReporter(const GraphRequest& request) : request_(request) {}
@@ -81,13 +74,13 @@ class GraphReporter {
     std::printf("graph %s", item.path.c_str());
     if (!item.choice.text.empty()) std::printf(" %s", item.choice.text.c_str());
     if (!graph.version.empty())
-      std::printf(", version %s", OneLine(graph.version.substr(0, 40)).c_str());
+      std::printf(", version %s", onednn::OneLine(graph.version.substr(0, 40)).c_str());
     std::printf(", %zu operation%s\n", graph.ops.size(), graph.ops.size() == 1 ? "" : "s");
     replay_ = Replay(item);
   }
 
   void Print(const OpReport& report) {
-    const std::string name = OneLine(NameOf(*report.op));
+    const std::string name = onednn::OneLine(NameOf(*report.op));
     if (report.verdict == Verdict::kSkipped) {
       Skip(Join(name, ": ", report.reason));
       return;
@@ -105,19 +98,20 @@ class GraphReporter {
       std::printf("FAIL %s %s: %s\n     replay: convgrad graph %s%s\n", name.c_str(),
                   report.shapes.c_str(), report.reason.c_str(), Flags().c_str(), replay_.c_str());
     }
-    for (const std::string& note : report.notes) std::printf("     %s\n", OneLine(note).c_str());
+    for (const std::string& note : report.notes)
+      std::printf("     %s\n", onednn::OneLine(note).c_str());
     std::fflush(stdout);
   }
 
   void Skip(const std::string& sentence) {
     ++skipped_;
-    std::printf("SKIP %s\n", OneLine(sentence).c_str());
+    std::printf("SKIP %s\n", onednn::OneLine(sentence).c_str());
   }
 
   // A graph of a harness that cannot be read: the others go on.
   void FailGraph(const std::string& sentence) {
     ++failed_;
-    std::printf("FAIL %s\n", OneLine(sentence).c_str());
+    std::printf("FAIL %s\n", onednn::OneLine(sentence).c_str());
     std::fflush(stdout);
   }
 

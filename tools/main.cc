@@ -6,6 +6,7 @@
 
 #include "convgrad/version.h"
 #include "core/text.h"
+#include "onednn/one_line.h"
 #include "spec/schema.h"
 #include "tools/commands.h"
 #include "tools/temporary_file.h"
@@ -282,12 +283,7 @@ class UsageFormatter : public CLI::Formatter {
 
 // One line, whatever names and values it quotes.
 int Report(const Status& status) {
-  std::string line;
-  for (char c : status.message()) {
-    const bool control = static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
-    line += control ? std::string("?") : std::string(1, c);
-  }
-  std::fprintf(stderr, "convgrad: %s\n", line.c_str());
+  std::fprintf(stderr, "convgrad: %s\n", onednn::OneLine(status.message()).c_str());
   return kBadInput;
 }
 

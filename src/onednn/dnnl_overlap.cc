@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <functional>
-#include <vector>
+#include <span>
 
 #include "onednn/dnnl_logical_tensor.h"
 
@@ -66,9 +66,10 @@ class MeetingSearch {
     int64_t stride, forth, back;  // bytes; steps of the one, and of the other
   };
 
-  MeetingSearch(const std::vector<Axis>& axes, int64_t one_element, int64_t other_element)
+  static constexpr size_t kMostAxes = 2 * DNNL_MAX_NDIMS;
+
+  MeetingSearch(std::span<const Axis> axes, int64_t one_element, int64_t other_element)
       : axes_(axes), one_element_(one_element), other_element_(other_element) {
-    reach_.resize(axes.size() + 1);
     for (size_t i = axes.size(); i-- > 0;) {
       reach_[i] = {reach_[i + 1].forth + axes[i].forth * axes[i].stride,
                    reach_[i + 1].back + axes[i].back * axes[i].stride};
@@ -97,31 +98,34 @@ class MeetingSearch {
     int64_t forth = 0, back = 0;  // bytes that an axis and those after it can add, or take away
   };
 
-  const std::vector<Axis>& axes_;
+  const std::span<const Axis> axes_;
   const int64_t one_element_, other_element_;
-  std::vector<Reach> reach_;
+  Reach reach_[kMostAxes + 1];
   int visits_ = 4096;  // some microseconds
 };
 
 }  // namespace
 
 bool Region::Meets(const Region& other) const {
-  std::vector<MeetingSearch::Axis> axes;
+  MeetingSearch::Axis axes[MeetingSearch::kMostAxes];  // nothing is allocated in a run
+  MeetingSearch::Axis* end = axes;
   const auto signed_ = [](uint64_t value) { return static_cast<int64_t>(value); };
   for (int i = 0; i < rank_; ++i) {
-    axes.push_back({signed_(axes_[i].stride), signed_(axes_[i].steps), 0});
+    *end++ = {signed_(axes_[i].stride), signed_(axes_[i].steps), 0};
   }
   for (int i = 0; i < other.rank_; ++i) {
     const Axis& axis = other.axes_[i];
-    const auto same = std::ranges::find(axes, signed_(axis.stride), &MeetingSearch::Axis::stride);
-    if (same != axes.end()) {
-      same->back += signed_(axis.steps);
+    const int64_t stride = signed_(axis.stride), steps = signed_(axis.steps);
+    MeetingSearch::Axis* const same =
+        std::ranges::find(axes, end, stride, &MeetingSearch::Axis::stride);
+    if (same != end) {
+      same->back += steps;
     } else {
-      axes.push_back({signed_(axis.stride), 0, signed_(axis.steps)});
+      *end++ = {stride, 0, steps};
     }
   }
-  std::ranges::sort(axes, std::greater(), &MeetingSearch::Axis::stride);
-  return MeetingSearch(axes, signed_(element_), signed_(other.element_))
+  std::ranges::sort(axes, end, std::greater(), &MeetingSearch::Axis::stride);
+  return MeetingSearch({axes, end}, signed_(element_), signed_(other.element_))
       .Meets(signed_(begin_ - other.begin_));
 }
 

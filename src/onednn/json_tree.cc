@@ -7,6 +7,8 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "onednn/one_line.h"
+
 namespace convgrad::onednn {
 namespace {
 
@@ -20,11 +22,7 @@ Status Invalid(std::string message) {
 std::string Start(std::string_view text, size_t most = kShown) {
   size_t length = std::min(text.size(), most);
   while (length < text.size() && length > 0 && (text[length] & 0xc0) == 0x80) --length;
-  std::string start(text.substr(0, length));
-  for (char& c : start) {
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
-  }
-  return start;
+  return OneLine(std::string(text.substr(0, length)));
 }
 
 std::string AppendKey(std::string path, std::string_view key) {

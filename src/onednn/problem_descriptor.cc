@@ -6,6 +6,8 @@
 #include <array>
 #include <optional>
 
+#include "onednn/one_line.h"
+
 namespace convgrad::onednn {
 namespace {
 
@@ -53,8 +55,7 @@ Slot FindSlot(std::string_view rest, Entries* entries) {
 
 // All that follows n, without quotes: n"a"*4 is a*4.
 Status ReadName(std::string_view token, std::string_view rest, std::string* name) {
-  const auto unprintable = [](char c) { return static_cast<unsigned char>(c) < ' ' || c == 127; };
-  if (std::any_of(rest.begin(), rest.end(), unprintable)) {
+  if (std::ranges::any_of(rest, IsControl)) {
     return Fail(token, "the name after n must not have control characters");
   }
   *name = std::string(rest);

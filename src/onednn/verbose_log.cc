@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "onednn/memory_tag.h"
+#include "onednn/one_line.h"
 #include "onednn/problem_descriptor.h"
 
 namespace convgrad::onednn {
@@ -149,7 +150,7 @@ void VerboseLog::Accept(std::string_view line) {
   if (line.size() > kLongestLine) return;
   while (line.ends_with('\r')) line.remove_suffix(1);
   // Parts of it are printed.
-  const auto is_control = [](unsigned char c) { return (c < 0x20 && c != '\t') || c == 0x7f; };
+  const auto is_control = [](char c) { return IsControl(c) && c != '\t'; };
   std::string plain;
   if (std::ranges::any_of(line, is_control)) {
     plain = line;
