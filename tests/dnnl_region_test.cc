@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "onednn/dnnl_overlap.h"
+#include "tests/watched_allocations.h"
 
 namespace convgrad::tests {
 namespace {
@@ -58,6 +59,28 @@ TEST(DnnlRegion, SharesWhatTheBytesSay) {
   }
   EXPECT_GT(shared, 500);
   EXPECT_GT(apart, 500);
+}
+
+// 24 strides, no two of which are the same, and a search that has to look at all of them.
+TEST(DnnlRegion, OfTwelveAxesEachAllocatesNothing) {
+  alignas(64) static float memory[2048];
+  const auto make = [&](int64_t first_stride, float* data) {
+    dnnl_graph_logical_tensor_t made{};
+    made.ndims = DNNL_MAX_NDIMS;
+    made.data_type = dnnl_f32;
+    made.layout_type = dnnl_graph_layout_type_strided;
+    for (int axis = 0; axis < DNNL_MAX_NDIMS; ++axis) {
+      made.dims[axis] = 2;
+      made.layout.strides[axis] = first_stride + 4 * axis;
+    }
+    return onednn::Region(made, data);
+  };
+  // Even strides alone: what is an odd number of elements apart never meets.
+  const onednn::Region a = make(6, memory), odd = make(8, memory + 33), even = make(8, memory + 34);
+  const int64_t before = allocations;
+  EXPECT_TRUE(a.Shares(even) && even.Shares(a));
+  EXPECT_FALSE(a.Shares(odd) || odd.Shares(a));
+  EXPECT_EQ(allocations, before);
 }
 
 }  // namespace

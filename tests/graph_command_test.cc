@@ -355,6 +355,13 @@ TEST_F(GraphCommand, PrintsOperationShapesKernelAndVerdict) {
   }
 }
 
+TEST_F(GraphCommand, ControlCharactersDoNotReachTheTerminal) {
+  Put("a\x1b[31m\nb\xc2\x9b\xc3\xa9.json", Conv("[2, 9, 2]"));
+  const Outcome outcome = Succeeds(Words{"graph", Path("a\x1b[31m\nb\xc2\x9b\xc3\xa9.json")});
+  EXPECT_NE(outcome.out.find("/a?[31m?b??\xc3\xa9.json, "), std::string::npos) << outcome.out;
+  ExpectRefused(Words{"graph", "b\xc2\x9b\x7f\xc2\xa0.json"}, "b???\xc2\xa0.json");
+}
+
 TEST_F(GraphCommand, AWrongResultIsExitCodeOne) {
   GraphRequest request;
   request.words = {kGraphs + "conv_1d.json"};

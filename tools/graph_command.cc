@@ -71,8 +71,8 @@ class GraphReporter {
   explicit GraphReporter(const GraphRequest& request) : request_(request) {}
 
   void Open(const GraphCase& item, const SerializedGraph& graph) {
-    std::printf("graph %s", item.path.c_str());
-    if (!item.choice.text.empty()) std::printf(" %s", item.choice.text.c_str());
+    std::printf("graph %s", onednn::OneLine(item.path).c_str());
+    if (!item.choice.text.empty()) std::printf(" %s", onednn::OneLine(item.choice.text).c_str());
     if (!graph.version.empty())
       std::printf(", version %s", onednn::OneLine(graph.version.substr(0, 40)).c_str());
     std::printf(", %zu operation%s\n", graph.ops.size(), graph.ops.size() == 1 ? "" : "s");
@@ -87,7 +87,7 @@ class GraphReporter {
     }
     if (report.verdict == Verdict::kRefused) {
       ++refused_;
-      std::printf("%s\n", RefusalText(report.reason, name).c_str());
+      std::printf("%s\n", onednn::OneLine(RefusalText(report.reason, name)).c_str());
       return;
     }
     if (report.verdict == Verdict::kPassed) {
@@ -96,7 +96,8 @@ class GraphReporter {
     } else {
       ++failed_;
       std::printf("FAIL %s %s: %s\n     replay: convgrad graph %s%s\n", name.c_str(),
-                  report.shapes.c_str(), report.reason.c_str(), Flags().c_str(), replay_.c_str());
+                  report.shapes.c_str(), onednn::OneLine(report.reason).c_str(), Flags().c_str(),
+                  onednn::OneLine(replay_).c_str());
     }
     for (const std::string& note : report.notes)
       std::printf("     %s\n", onednn::OneLine(note).c_str());

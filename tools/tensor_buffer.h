@@ -50,7 +50,7 @@ class TensorBuffer {
   TensorBuffer Relabeled(const TensorDesc& desc) const;
 
   int64_t elements() const { return elements_; }
-  // The flat-th index in row-major order, and the element offset of an index from data().
+  // The flat-th index in row-major order; the offsets of an index and of the flat-th from data().
   Dims IndexOf(int64_t flat) const;
   int64_t OffsetOf(const Dims& index) const;
   int64_t OffsetAt(int64_t flat) const;

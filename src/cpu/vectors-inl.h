@@ -35,8 +35,8 @@ constexpr int kRegisters = 16;
 #else
 constexpr int kRegisters = 32;
 #endif
-// What the direct kernel unrolls for. SCALAR, which checks the other targets, is not worth the time
-// to compile more.
+// What the direct kernel unrolls for. SCALAR only checks the other targets: larger tiles are not
+// worth the time to compile them.
 constexpr int kUnrolledRegisters = HWY_TARGET == HWY_SCALAR ? 16 : kRegisters;
 
 // A value that the compiler cannot take apart: it would compute a base and an index for every load,
