@@ -336,6 +336,11 @@ TEST(DnnlOp, IdentityAndAttributes) {
   EXPECT_EQ(dnnl_graph_op_set_attr_s64(nullptr, dnnl_graph_op_attr_axis, &i, 1), bad);
   EXPECT_EQ(dnnl_graph_op_set_attr_s64(o.get(), dnnl_graph_op_attr_axis, nullptr, 1), bad);
   EXPECT_EQ(dnnl_graph_op_set_attr_s64(o.get(), dnnl_graph_op_attr_axis, &i, 0), dnnl_success);
+  const auto negative = static_cast<size_t>(-3);
+  EXPECT_EQ(dnnl_graph_op_set_attr_s64(o.get(), dnnl_graph_op_attr_strides, &i, negative), bad);
+  EXPECT_EQ(dnnl_graph_op_set_attr_f32(o.get(), dnnl_graph_op_attr_scales, &f, negative), bad);
+  EXPECT_EQ(dnnl_graph_op_set_attr_str(o.get(), dnnl_graph_op_attr_auto_pad, "none", negative),
+            bad);
   EXPECT_EQ(dnnl_graph_op_set_attr_str(o.get(), dnnl_graph_op_attr_mode, nullptr, 1), bad);
   EXPECT_EQ(dnnl_graph_op_set_attr_str(o.get(), dnnl_graph_op_attr_mode, "x", 0), bad);
   EXPECT_EQ(dnnl_graph_op_get_id(nullptr, &id), bad);

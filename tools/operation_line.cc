@@ -166,7 +166,10 @@ Result<OperationLine> ParseOperationLine(std::span<const std::string> words) {
   const OperationSchema* schema = FindBackward(words[0]);
   if (schema == nullptr) {
     Result<OpKind> kind = ParseOpKind(words[0]);
-    if (!kind.ok()) return kind.status();
+    if (!kind.ok()) {
+      return Invalid(Join(kind.status().message(),
+                          ", or for all gradients ConvolutionBackward, ConvTransposeBackward"));
+    }
     schema = &SchemaOf(*kind);
   }
   Parser parser(*schema);

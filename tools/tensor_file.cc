@@ -418,7 +418,9 @@ Result<std::string> CheckTarget(const std::string& where, const TensorDesc& desc
     Result<Target> target = FindTarget(location->path);
     if (!target.ok()) return target.status();
     std::error_code ignored;
-    std::string place = std::filesystem::weakly_canonical(target->path, ignored).string();
+    // Of a file that does not exist yet, only a path from the root says which one it is.
+    const std::filesystem::path path = std::filesystem::absolute(target->path, ignored);
+    std::string place = std::filesystem::weakly_canonical(path, ignored).string();
     if (!location->is_npy) {
       Result<SafetensorsUpdate> update = PlanUpdate(*target, location->name, desc);
       if (!update.ok()) return update.status();

@@ -181,6 +181,15 @@ dnnl_status_t RefuseNoValues(dnnl_graph_op_attr_t attribute) {
                     " has no values: a null pointer, an empty list or an empty string");
 }
 
+// A negative number that became a size.
+bool IsTooLong(size_t values) { return values > size_t{1} << 32; }
+
+dnnl_status_t RefuseLength(dnnl_graph_op_attr_t attribute, size_t values) {
+  return Refuse(dnnl_invalid_arguments, "attribute " + NameOf(attribute) + " has " +
+                                            std::to_string(values) +
+                                            " values, more than any list has");
+}
+
 dnnl_status_t AddTensor(const dnnl_graph_logical_tensor_t& tensor,
                         std::vector<LogicalTensor>& tensors) {
   std::optional<LogicalTensor> model = ModelOf(tensor);
@@ -211,8 +220,10 @@ std::optional<ValueKind> ValueKindOf(std::string_view attribute) {
 
 using convgrad::onednn::AnyNull;
 using convgrad::onednn::GraphValue;
+using convgrad::onednn::IsTooLong;
 using convgrad::onednn::Refuse;
 using convgrad::onednn::RefuseException;
+using convgrad::onednn::RefuseLength;
 using convgrad::onednn::RefuseNoValues;
 using convgrad::onednn::RefuseNull;
 
@@ -260,6 +271,7 @@ dnnl_status_t dnnl_graph_op_set_attr_f32(dnnl_graph_op_t op, dnnl_graph_op_attr_
                                          const float* value, size_t value_len) try {
   if (op == nullptr) return RefuseNull(__func__);
   if (value == nullptr) return RefuseNoValues(name);
+  if (IsTooLong(value_len)) return RefuseLength(name, value_len);
   convgrad::onednn::SetAttribute(op->added.op, name,
                                  convgrad::onednn::IsF32(name)
                                      ? GraphValue(*value)
@@ -287,6 +299,7 @@ dnnl_status_t dnnl_graph_op_set_attr_s64(dnnl_graph_op_t op, dnnl_graph_op_attr_
                                          const int64_t* value, size_t value_len) try {
   if (op == nullptr) return RefuseNull(__func__);
   if (value == nullptr) return RefuseNoValues(name);
+  if (IsTooLong(value_len)) return RefuseLength(name, value_len);
   convgrad::onednn::SetAttribute(op->added.op, name,
                                  convgrad::onednn::IsS64(name)
                                      ? GraphValue(*value)
@@ -301,6 +314,7 @@ dnnl_status_t dnnl_graph_op_set_attr_str(dnnl_graph_op_t op, dnnl_graph_op_attr_
   if (op == nullptr) return RefuseNull(__func__);
   if (value == nullptr) return RefuseNoValues(name);
   if (value_len == 0) return RefuseNoValues(name);
+  if (IsTooLong(value_len)) return RefuseLength(name, value_len);
   convgrad::onednn::SetAttribute(op->added.op, name, std::string(value));
   return dnnl_success;
 } catch (...) {
