@@ -411,6 +411,9 @@ TEST_F(BackwardCommandTest, RunWritesTheFilesThatAreNamed) {
 TEST_F(BackwardCommandTest, MistakesAreNamed) {
   ExpectRefused(kRun, "no output file is given, expected any of diff_src=FILE, diff_weights=FILE");
   ExpectRefused(kRun + " --out x.npy", "--out is given, ConvolutionBackward has several outputs");
+  ExpectRefused("run ConvolutionBackwardd src=src.npy diff_src=x.npy",
+                "ConvTransposeBackpropFilters, or for all gradients ConvolutionBackward, "
+                "ConvTransposeBackward");
   ExpectRefused(kRun + " diff_bias=x.npy diff_src=x.npy", "two outputs are to be written to");
   ExpectRefused(kRun + " diff_bias=new.npy diff_src=./new.npy", "two outputs are to be written to");
   ExpectRefused(kRun + " diff_bias=new.npy diff_src=" + Path("new.npy"),

@@ -167,8 +167,9 @@ Result<OperationLine> ParseOperationLine(std::span<const std::string> words) {
   if (schema == nullptr) {
     Result<OpKind> kind = ParseOpKind(words[0]);
     if (!kind.ok()) {
-      return Invalid(Join(kind.status().message(),
-                          ", or for all gradients ConvolutionBackward, ConvTransposeBackward"));
+      return Status(kind.status().code(),
+                    Join(kind.status().message(),
+                         ", or for all gradients ConvolutionBackward, ConvTransposeBackward"));
     }
     schema = &SchemaOf(*kind);
   }
