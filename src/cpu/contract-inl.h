@@ -9,9 +9,11 @@
 #endif
 
 #include <algorithm>
+#include <type_traits>
 
 #include "cpu/bias_sums-inl.h"
 #include "cpu/contract.h"
+#include "cpu/in_place-inl.h"
 #include "cpu/lines.h"
 #include "cpu/live.h"
 #include "cpu/pack-inl.h"
@@ -31,6 +33,8 @@ namespace HWY_NAMESPACE {
 template <class T, class E, class U>
 class Block {
   static constexpr bool kElements = kTermsOf<E> != 1;  // of several terms
+  // Tiles can read what needs no widening where it is.
+  static constexpr bool kInPlace = !CONVGRAD_MULTIPLIES_BY_LANES && std::is_same_v<T, float>;
 
  public:
   Block(const Contraction& contraction, const Tiling& tiling, const BlockOperands& operands)
@@ -42,7 +46,11 @@ class Block {
         line_pitch_(tiling.a_by_rows ? kLinePitch : 1),
         line_step_(tiling.a_by_rows ? 1 : lines_.width),
         tile_(TileFunctionOf(tiling.mr, tiling.vectors, SourceOf(tiling, lines_), kTermsOf<E>)),
-        tile_out_(!kElements ? tile_ : Bf16TileOf(tiling.mr, SourceOf(tiling, lines_), true)) {}
+        tile_out_(!kElements ? tile_ : Bf16TileOf(tiling.mr, SourceOf(tiling, lines_), true)),
+        in_place_(kInPlace && tiling.o_is_n && !tiling.a_by_rows && ReadsInPlace(contraction)),
+        tile_in_place_(in_place_ ? TileFunctionOf(tiling.mr, tiling.vectors, TileSource::kAPointers,
+                                                  kTermsOf<E>)
+                                 : tile_) {}
 
   // a: [kc, mr], a few panels. b: [kc, nb] in panels of nr.
   void Start(Range m, Range n, E* a, E* b) {
@@ -84,12 +92,17 @@ class Block {
     FillEdge(m_, !t_.o_is_n, m_edge_);
     for (int64_t i = 0; i < m_.size(); ++i) --m_edge_.offsets[i];  // of the even ones
     const ZippedRows rows(m_.size(), t_.mr, t_.nr, panels_ * tile_floats, m_edge_.offsets);
-    for (int64_t j = 0, columns = 0; j < n_.size(); j += columns) {
-      const int64_t at = j / t_.nr * tile_floats + j % t_.nr;
-      columns = std::min<int64_t>({4, t_.nr - j % t_.nr, n_.size() - j});
-      StoreZipped(rows, even + at, odd + at, columns, n_edge_.offsets + j,
-                  operands_.bias == nullptr ? nullptr : n_edge_.bias + j,
-                  static_cast<U*>(operands_.out));
+    // So few rows that what four columns of them have read of c is in L1 for the next four.
+    constexpr int64_t kSome = 128;
+    for (int64_t r = 0; r < m_.size(); r += kSome) {
+      const Range some{r, std::min(r + kSome, m_.size())};
+      for (int64_t j = 0, columns = 0; j < n_.size(); j += columns) {
+        const int64_t at = j / t_.nr * tile_floats + j % t_.nr;
+        columns = std::min<int64_t>({4, t_.nr - j % t_.nr, n_.size() - j});
+        StoreZipped(rows, some, even + at, odd + at, columns, n_edge_.offsets + j,
+                    operands_.bias == nullptr ? nullptr : n_edge_.bias + j,
+                    static_cast<U*>(operands_.out));
+      }
     }
   }
 
@@ -217,6 +230,7 @@ class Block {
   void StartChunk(const Chunk& chunk) {
     const int64_t depth = Depth(chunk);
     if (lines_.shared) StartLines(chunk);
+    table_.tap = -1;
     if (depth > 0) Pack(t_.o_is_n, n_, chunk, b_, t_.nr);
     for (int64_t p = 0, j = n_.begin; p < panels_; ++p, j += t_.nr) {
       b_panels_[p] = b_ + p * t_.nr * depth;
@@ -247,30 +261,53 @@ class Block {
   }
 
   struct RowPanel {
-    const E* a;
+    const void* a;
     Live live;
-    int64_t turn;
+    int64_t turn;   // in place: the first channel, from that of the table
+    bool in_place;  // a has pointers
   };
 
-  // Packs a, a few panels at a time; the one of rows m_.begin + i and on.
-  HWY_INLINE RowPanel StartRows(int64_t i, const Chunk& chunk) {
-    const bool lines = lines_.shared && t_.o_is_n;
-    const int64_t depth = Depth(chunk),
-                  at_once = lines ? lines_.group : int64_t{t_.a_panels} * t_.mr;
-    const int64_t first = m_.begin + i;
-    const E* a = a_ + i % at_once * (t_.a_by_rows ? kRowPitch : depth);
-    if (depth > 0 && i % at_once == 0) PackA({first, std::min(first + at_once, m_.end)}, chunk);
-    int64_t turn = t_.mr;
-    if (lines) {
-      a = a_ + lines_.PlaceOf(first - i % at_once, first) * line_pitch_;
-      turn = lines_.RestOfLine(first);
+  // Whether tiles can read the rows m_.begin + i and on where they are: rows of one tap.
+  HWY_INLINE bool StartInPlace(int64_t i, const Chunk& chunk, RowPanel& panel) {
+    const RowPlace place = PlaceOfRow(c_, m_.begin + i);
+    if (place.run < t_.mr || i + t_.mr > m_.size()) return false;
+    if constexpr (kInPlace) {
+      if (!table_.Has(place, t_.mr)) {
+        table_.Fill(c_, static_cast<const T*>(operands_.g), place, chunk);
+      }
+      panel.a = table_.pixels;
+      panel.turn = place.channel - table_.channel;
     }
+    return true;
+  }
+
+  // Packs a, a few panels at a time; the one of rows m_.begin + i and on.
+  HWY_INLINE const E* StartPacked(int64_t i, const Chunk& chunk, RowPanel& panel) {
+    const bool lines = lines_.shared && t_.o_is_n;
+    const int64_t depth = Depth(chunk), first = m_.begin + i;
+    // The panels around one that cannot be read in place are not packed.
+    const int64_t at_once = kInPlace && in_place_ ? t_.mr
+                            : lines               ? lines_.group
+                                                  : int64_t{t_.a_panels} * t_.mr;
+    if (depth > 0 && i % at_once == 0) PackA({first, std::min(first + at_once, m_.end)}, chunk);
+    if (!lines) return a_ + i % at_once * (t_.a_by_rows ? kRowPitch : depth);
+    panel.turn = lines_.RestOfLine(first);
+    return a_ + lines_.PlaceOf(first - i % at_once, first) * line_pitch_;
+  }
+
+  HWY_INLINE RowPanel StartRows(int64_t i, const Chunk& chunk) {
+    RowPanel panel{nullptr, {}, t_.mr, false};
+    panel.in_place = kInPlace && in_place_ && StartInPlace(i, chunk, panel);
+    const E* const packed = panel.in_place ? nullptr : StartPacked(i, chunk, panel);
+    if (!panel.in_place) panel.a = packed;
+    const int64_t first = m_.begin + i;
     if (i == 0 || first + t_.mr > live_line_end_) {
       const int64_t end = std::min(first + t_.mr, m_.end);
-      row_live_ = LiveOf(!t_.o_is_n, first, end, chunk, a, t_.mr);
+      row_live_ = LiveOf(!t_.o_is_n, first, end, chunk, packed, t_.mr);
       live_line_end_ = t_.o_is_n ? EndOfLine(first, end) : 0;
     }
-    return {a, row_live_, turn};
+    panel.live = row_live_;
+    return panel;
   }
 
   // Pixels of one line have the same terms, if it is not along the line that they are skipped. 0: a
@@ -286,7 +323,7 @@ class Block {
   HWY_INLINE void Multiply(const RowPanel& rows, int64_t p, const Chunk& chunk, const float* c,
                            ChunkJoin join, To* to, const int64_t* to_rows) const {
     const Live &x = rows.live, &y = live_[p];
-    const E *a = rows.a, *b = b_panels_[p];
+    const E* b = b_panels_[p];
     const int64_t depth = Depth(chunk);
     TileTerms terms{depth, 1, segments_, line_step_, rows.turn, lines_.gap};
     if (lines_.shared) {
@@ -294,22 +331,29 @@ class Block {
       terms.segments = chunk.inner.size();
       if (!t_.o_is_n) terms.turn = turns_[p];
     }
+    const void* a = rows.a;
+    const bool in_place = kInPlace && rows.in_place;
+    if (in_place) terms.step = rows.turn;
     if (c_.skipped_axis >= 0 && x.finite && y.finite) {
       const int64_t begin = std::max(x.begin, y.begin) / t_.k_unit * t_.k_unit;
       const int64_t end = CeilDiv(std::min(x.end, y.end), t_.k_unit) * t_.k_unit;
       if (begin > 0 || end < depth) {  // a branch: other tiles do not wait for these
         if (lines_.shared) {
-          (t_.o_is_n ? b : a) += begin * (t_.o_is_n ? t_.nr : t_.mr);
           terms.begins += begin / terms.length;
           terms.segments = (end - begin) / terms.length;
         } else {
-          a += begin * (t_.a_by_rows ? 1 : t_.mr);
-          b += begin * t_.nr;
           terms.length = end - begin;
         }
+        if (in_place) {
+          a = static_cast<const T* const*>(a) + begin;
+        } else if (!lines_.shared || !t_.o_is_n) {
+          a = static_cast<const E*>(a) + begin * (t_.a_by_rows ? 1 : t_.mr);
+        }
+        if (!lines_.shared || t_.o_is_n) b += begin * t_.nr;
       }
     }
-    (sizeof(To) == sizeof(float) ? tile_ : tile_out_)(a, b, terms, c, join, to, to_rows);
+    const TileFunction tile = sizeof(To) == sizeof(float) ? tile_ : tile_out_;
+    (in_place ? tile_in_place_ : tile)(a, b, terms, c, join, to, to_rows);
   }
 
   void RunChunk(int64_t index, bool last, const Chunk& chunk, float* c) {
@@ -326,7 +370,9 @@ class Block {
     for (int64_t i = 0; i < m_.size(); i += t_.mr) {
       const Range rows{m_.begin + i, std::min(m_.begin + i + t_.mr, m_.end)};
       const RowPanel panel = StartRows(i, chunk);
-      if (sums_bias && !t_.o_is_n) AddBias(panel.a, chunk, t_.mr, join, i);
+      if (sums_bias && !t_.o_is_n) {
+        AddBias(static_cast<const E*>(panel.a), chunk, t_.mr, join, i);
+      }
       if (!stores && !scales) {
         for (int64_t p = 0; p < panels_; ++p, c += c_step) {
           Multiply(panel, p, chunk, c, join, c, c_rows_);
@@ -439,12 +485,15 @@ class Block {
   const int64_t line_pitch_, line_step_;  // elements from position to position, from k to k
   const TileFunction tile_;
   const TileFunction tile_out_;  // the same, rounded to U
+  const bool in_place_;          // a is read where it is, if a chunk and a panel let it
+  const TileFunction tile_in_place_;
   Range m_, n_;
   int64_t panels_ = 0;  // of n
   E* a_ = nullptr;
   E* b_ = nullptr;
   const E* b_panels_[Tiling::kMostColumns / 2];
   int64_t line_elements_ = 0;  // of a group
+  PixelTable<T> table_;        // in place
   Live row_live_;              // of rows of a,
   int64_t live_line_end_ = 0;  // and of those up to here
   int64_t segments_[Chunks::kLongest];

@@ -22,14 +22,8 @@ template <class T>
 HWY_INLINE void CopyRun(const T* from, int64_t stride, int64_t count, float* to) {
   int64_t i = 0;
 #if HWY_TARGET != HWY_SCALAR
-  const D d;
-  const D4 four;
-  if (stride == 1) {
-    for (; i + kLanes <= count; i += kLanes) hn::StoreU(LoadBytes(d, from + i), d, to + i);
-    for (; i + 4 <= count; i += 4) hn::StoreU(LoadBytes(four, from + i), four, to + i);
-  } else if (stride == 2) {  // the last vector would read one beyond the last element
-    for (; i + 5 <= count; i += 4) hn::StoreU(LoadFour<2>(from + 2 * i), four, to + i);
-  }
+  if (stride == 1) i = CopyVectors<1>(from, count, count, to);
+  if (stride == 2) i = CopyVectors<2>(from, count, count - 1, to);
 #endif
   for (; i < count; ++i) to[i] = Widen(LoadAt<T>(from, i * stride));
 }

@@ -174,6 +174,51 @@ HWY_INLINE V4 LoadFour(const T* at) {
   }
 }
 
+#if CONVGRAD_HAS_AVX512
+// Up to a vector, of floats that are one or two apart: masks read nothing else.
+template <int kStride>
+HWY_INLINE void CopyFew(const float* from, int64_t count, float* to) {
+  const D d;
+  const auto load = [&](int64_t first) {
+    const int64_t read = std::clamp<int64_t>(kStride * (count - 1) + 1 - first, 0, kLanes);
+    return hn::MaskedLoad(hn::FirstN(d, static_cast<size_t>(read)), d, from + first);
+  };
+  V values = load(0);
+  if constexpr (kStride == 2) values = hn::ConcatEven(d, load(kLanes), values);
+  hn::BlendedStore(values, hn::FirstN(d, static_cast<size_t>(count)), d, to);
+}
+#endif
+
+// `count` elements that are kStride apart, as many as whole vectors have; returns how many. Vectors
+// that are read end before `vectors`: with a stride of 2 each has one element more.
+template <int kStride, class T>
+HWY_INLINE int64_t CopyVectors(const T* from, [[maybe_unused]] int64_t count, int64_t vectors,
+                               float* to) {
+  const D d;
+  const D4 four;
+  int64_t i = 0;
+  if constexpr (kLanes > 4 && (kStride == 1 || sizeof(T) == sizeof(float))) {
+    for (; i + kLanes <= vectors; i += kLanes) {
+      const T* const at = from + i * kStride;
+      if constexpr (kStride == 1) {
+        hn::StoreU(LoadBytes(d, at), d, to + i);
+      } else {
+        hn::StoreU(hn::ConcatEven(d, LoadBytes(d, at + kLanes), LoadBytes(d, at)), d, to + i);
+      }
+    }
+  }
+#if CONVGRAD_HAS_AVX512
+  if constexpr (sizeof(T) == sizeof(float)) {
+    if (i < count) CopyFew<kStride>(from + i * kStride, count - i, to + i);
+    return count;
+  }
+#endif
+  for (; i + 4 <= vectors; i += 4) {
+    hn::StoreU(LoadFour<kStride>(from + i * kStride), four, to + i);
+  }
+  return i;
+}
+
 // Rows that are next to each other into whole panels, kVectors vectors wide each: whole cache lines
 // are read where the rows go to several panels.
 template <int kVectors, class Tag, class T>
@@ -220,19 +265,10 @@ bool CopyPanels(const T* source, const Rect& rect, float* first, int64_t width,
 // A part of one panel; the rows are one or two elements apart. With `last`, nothing follows them.
 template <int kStride, class T>
 HWY_INLINE void CopyPiece(const T* from, const Rect& rect, bool last, float* to, int64_t width) {
-  const D whole;
   const D4 four;
   const int64_t count = rect.rows, vectors = kStride == 1 || !last ? count : count - 1;
   for (int64_t k = 0; k < rect.depth; ++k, from += rect.k_stride, to += width) {
-    int64_t i = 0;
-    if (kStride == 1 && kLanes > 4) {
-      for (; i + kLanes <= count; i += kLanes) {
-        hn::StoreU(LoadBytes(whole, from + i), whole, to + i);
-      }
-    }
-    for (; i + 4 <= vectors; i += 4) {
-      hn::StoreU(LoadFour<kStride>(from + i * kStride), four, to + i);
-    }
+    int64_t i = CopyVectors<kStride>(from, count, vectors, to);
     if (kStride == 1 && i < count && count >= 4) {  // the last four again
       hn::StoreU(LoadBytes(four, from + count - 4), four, to + count - 4);
       continue;

@@ -204,31 +204,37 @@ inline void FillKernelRows(const Contraction& c, Range m, const int64_t* offsets
   }
 }
 
-// Columns of one panel of c.
+// Columns of one panel of c, four at a time: their kernels are four runs of memory, which stay in
+// L1 until they are whole. (Row by row, all columns at once, they were 32 places in one or two sets
+// of L1 where channels are a power of two.)
 template <class T>
 void StoreKernels(const KernelRows& rows, const int64_t* row_offsets, const float* c,
                   const int64_t* column_offsets, int64_t columns, T* out) {
-  for (int64_t r = 0; r < rows.count; ++r) {
-    const int64_t step = rows.channels[r];
-    if (step < 0) continue;
-    T* const to = out + row_offsets[r];
-    int64_t j = 0;
+  for (int64_t j = 0; j < columns; j += 4, c += 4, column_offsets += 4) {
+    const int64_t count = std::min<int64_t>(4, columns - j);
+    for (int64_t r = 0; r < rows.count; ++r) {
+      const int64_t step = rows.channels[r];
+      if (step < 0) continue;
+      T* const to = out + row_offsets[r];
 #if HWY_TARGET != HWY_SCALAR
-    const D4 d;
-    for (; step > 0 && j + 4 <= columns; j += 4) {
-      const FourRows turned = Turn(
-          hn::LoadU(d, c + rows.at[r] + j), hn::LoadU(d, c + rows.at[r + step] + j),
-          hn::LoadU(d, c + rows.at[r + 2 * step] + j), hn::LoadU(d, c + rows.at[r + 3 * step] + j));
-      StoreBytes(turned.k0, d, to + column_offsets[j]);
-      StoreBytes(turned.k1, d, to + column_offsets[j + 1]);
-      StoreBytes(turned.k2, d, to + column_offsets[j + 2]);
-      StoreBytes(turned.k3, d, to + column_offsets[j + 3]);
-    }
+      if (step > 0 && count == 4) {
+        const D4 d;
+        const FourRows turned =
+            Turn(hn::LoadU(d, c + rows.at[r]), hn::LoadU(d, c + rows.at[r + step]),
+                 hn::LoadU(d, c + rows.at[r + 2 * step]), hn::LoadU(d, c + rows.at[r + 3 * step]));
+        StoreBytes(turned.k0, d, to + column_offsets[0]);
+        StoreBytes(turned.k1, d, to + column_offsets[1]);
+        StoreBytes(turned.k2, d, to + column_offsets[2]);
+        StoreBytes(turned.k3, d, to + column_offsets[3]);
+        continue;
+      }
 #endif
-    for (int64_t t = 0; t < (step > 0 ? 4 : 1); ++t) {
-      const float* from = c + rows.at[r + t * step];
-      for (int64_t i = j; i < columns; ++i)
-        StoreAt(to, column_offsets[i] + t, NarrowSum(from[i], T()));
+      for (int64_t t = 0; t < (step > 0 ? 4 : 1); ++t) {
+        const float* from = c + rows.at[r + t * step];
+        for (int64_t i = 0; i < count; ++i) {
+          StoreAt(to, column_offsets[i] + t, NarrowSum(from[i], T()));
+        }
+      }
     }
   }
 }
@@ -236,12 +242,10 @@ void StoreKernels(const KernelRows& rows, const int64_t* row_offsets, const floa
 // Rows of c, in tiles of mr x nr, `row_tiles` floats for mr rows: pixels of two zipped phases, and
 // where the even ones go.
 struct ZippedRows {
-  int64_t count;
   const int64_t* offsets;
   int32_t at[Tiling::kMostColumns];
 
-  ZippedRows(int64_t rows, int mr, int nr, int64_t row_tiles, const int64_t* to)
-      : count(rows), offsets(to) {
+  ZippedRows(int64_t rows, int mr, int nr, int64_t row_tiles, const int64_t* to) : offsets(to) {
     for (int64_t r = 0; r < rows; ++r) {
       at[r] = static_cast<int32_t>(r / mr * row_tiles + r % mr * nr);
     }
@@ -251,12 +255,12 @@ struct ZippedRows {
 // Up to four columns: out[row + column] = even, out[row + column + 1] = odd. On AVX2 mr may be 6 or
 // 2: four rows may be of two tiles.
 template <class T>
-void StoreZipped(const ZippedRows& rows, const float* even, const float* odd, int64_t columns,
-                 const int64_t* column_offsets, const float* bias, T* out) {
-  for (int64_t r = 0; r < rows.count;) {
+void StoreZipped(const ZippedRows& rows, Range some, const float* even, const float* odd,
+                 int64_t columns, const int64_t* column_offsets, const float* bias, T* out) {
+  for (int64_t r = some.begin; r < some.end;) {
     const int64_t* const to = rows.offsets + r;
 #if HWY_TARGET != HWY_SCALAR
-    if (columns == 4 && r + 4 <= rows.count && to[1] == to[0] + 2 && to[2] == to[0] + 4 &&
+    if (columns == 4 && r + 4 <= some.end && to[1] == to[0] + 2 && to[2] == to[0] + 4 &&
         to[3] == to[0] + 6) {
       const D4 d;
       const int32_t* const at = rows.at + r;

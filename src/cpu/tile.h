@@ -30,6 +30,8 @@ enum class TileSource {
   kALines,     // a is lines, read from another place for each segment of the terms
   kARowLines,  // the same by rows, [positions, terms]
   kBLines,
+  kAPointers,  // a is not packed: a pointer for each term, to rows next to each other from `step`
+               // on
 };
 
 // The elements of a tile along k, in segments of the same length. Those of a panel follow each

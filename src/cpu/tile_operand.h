@@ -1,4 +1,5 @@
-// Where a tile's loop reads an operand: a panel, or lines that several terms share. Elements are E.
+// Where a tile's loop reads an operand: a panel, lines that several terms share, or, by pointers, a
+// tensor. Elements are E.
 #ifndef CONVGRAD_CPU_TILE_OPERAND_H_
 #define CONVGRAD_CPU_TILE_OPERAND_H_
 
@@ -65,6 +66,30 @@ struct LinesAt {
     return at[i * kUnit / kRun] + i * kUnit % kRun;
   }
   CONVGRAD_ALWAYS_INLINE E Factor(int r) const { return at[r / kRun][kPitch * (r % kRun)]; }
+};
+
+// Terms that are anywhere in a tensor, which may be aligned to nothing; rows are contiguous.
+template <class E>
+struct PointersAt {
+  static constexpr bool kLeaps = false;
+  const E* const* at;
+  const int64_t first;
+  const E* rows = nullptr;  // of this k
+
+  PointersAt(const void* pointers, const TileTerms& terms)
+      : at(static_cast<const E* const*>(pointers)), first(terms.step) {}
+  // GCC would keep first + r of each row in a register of its own.
+  CONVGRAD_ALWAYS_INLINE void Arrive() {
+    rows = *at + first;
+    asm("" : "+r"(rows));
+  }
+  CONVGRAD_ALWAYS_INLINE void Next() { ++at; }
+  CONVGRAD_ALWAYS_INLINE void Leap(int64_t) {}
+  CONVGRAD_ALWAYS_INLINE E Factor(int r) const {
+    E value;
+    __builtin_memcpy(&value, rows + r, sizeof(E));
+    return value;
+  }
 };
 
 }  // namespace convgrad

@@ -211,8 +211,10 @@ Tiling ChooseSides(const Contraction& c, const Chunks& chunks, const VectorUnit&
   t.keeps_c = chunks.count() > 1;
   // Vectors go along the side of the result that is contiguous; where both or none are, along o.
   t.o_is_n = c.sum_pixels ? c.w.o == 1 || c.w.channel != 1 : c.v.o == 1 || c.v.at[kAxes - 1] != 1;
-  // Phases as columns lie between each other: none of both sides is contiguous.
-  if (c.columns.channels > 0 || c.zipped) t.o_is_n = true;
+  // Phases as columns lie between each other: none of both sides is contiguous. Vectors go along
+  // them, unless they fill less than half of the narrowest tile (3 channels in 4 phases, AVX-512).
+  if (c.columns.channels > 0) t.o_is_n = c.o > unit.lanes;
+  if (c.zipped) t.o_is_n = true;
   if (c.o <= 4 && unit.lanes > 2 && !c.zipped) t.o_is_n = false;
   // Copied where k is contiguous: along channels, or, in a sum over pixels, along them.
   t.a_by_rows = unit.a_by_rows && t.o_is_n &&
