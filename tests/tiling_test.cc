@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <random>
+#include <tuple>
 
 #include "cpu/element.h"
 #include "cpu/engine.h"
@@ -312,6 +313,48 @@ TEST(Tiling, HoldsTheLinesOfEveryPhase) {
     }
   }
   for (const int64_t count : shared) EXPECT_GT(count, 500);
+}
+
+// 3x3 of stride 1 and padding 1, or a network's first layer: 7x7 of stride 2 and padding 3.
+Problem SquareLayer(Pass pass, int64_t ci, int64_t co, int64_t in, int64_t taps, int64_t stride) {
+  Problem p;
+  p.pass = pass;
+  p.batch = 2;
+  p.ci = ci;
+  p.co = co;
+  for (int a = 1; a < kAxes; ++a) {
+    Axis& axis = p.axes[a];
+    axis.in = in;
+    axis.taps = taps;
+    axis.stride = stride;
+    axis.pad = taps / 2;
+    axis.out = (in + 2 * axis.pad - taps) / stride + 1;
+  }
+  SetDenseStrides(p);
+  return p;
+}
+
+// A wider tile would fit 32 rows better, but not lines of 32 pixels, which taps could share.
+TEST(Tiling, PrefersLinesThatTapsShare) {
+  for (const auto& [pixels, vectors, shared] :
+       {std::tuple{32, 2, true}, {48, 3, true}, {28, 3, false}}) {
+    const Problem p = SquareLayer(Pass::kDgrad, 32, 64, pixels, 3, 1);
+    const Contraction c = Largest(p, kUnits[3]);
+    const Tiling t = MakeTiling(c, 1, 1, -1, kUnits[3]);
+    EXPECT_FALSE(t.o_is_n);
+    EXPECT_EQ(t.vectors, vectors) << pixels;
+    EXPECT_EQ(LinesOf(c, t, kUnits[3].lanes).shared, shared) << pixels;
+  }
+}
+
+// Three channels in four phases are 12 columns: less than half of 32 lanes, most of 16 or 8.
+TEST(Tiling, PutsFewPhaseColumnsAcrossVectors) {
+  const Problem p = SquareLayer(Pass::kDgrad, 3, 64, 64, 7, 2);
+  for (const VectorUnit& unit : {kUnits[1], kUnits[2], kUnits[3]}) {
+    const Contraction c = Largest(p, unit);
+    ASSERT_EQ(c.o, 12);
+    EXPECT_EQ(MakeTiling(c, 1, 1, -1, unit).o_is_n, unit.lanes < 16) << unit.name;
+  }
 }
 
 // Where row `row` of fprop or dgrad goes, from the strides alone.
