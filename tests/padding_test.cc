@@ -19,8 +19,9 @@ constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr int64_t kHeight = 11, kWidth = 6, kTaps = 3;
 
 // Stride 1 and padding 1: x and y have the same pixels.
-BitsProblem PaddedProblem(int64_t batch) {
-  return {"padded", batch, 1, 5, 6, {kHeight, kWidth}, {kTaps, kTaps}, {1, 1}, {1, 1}, {1, 1}};
+BitsProblem PaddedProblem(int64_t batch, int64_t channels) {
+  return {"padded",          batch,          1,      channels, 6,
+          {kHeight, kWidth}, {kTaps, kTaps}, {1, 1}, {1, 1},   {1, 1}};
 }
 
 int64_t Flat(const tools::TensorBuffer& buffer, Dims at) {
@@ -77,8 +78,9 @@ void Spoil(BitsCase& of, OpKind kind) {
   }
 }
 
-void ExpectKinds(OpKind kind, int64_t batch, Layout layout, const Options& options) {
-  BitsCase of(PaddedProblem(batch), kind, DataType::kF32, layout, false);
+void ExpectKinds(OpKind kind, int64_t batch, int64_t channels, Layout layout,
+                 const Options& options) {
+  BitsCase of(PaddedProblem(batch, channels), kind, DataType::kF32, layout, false);
   Spoil(of, kind);
   ASSERT_NE(of.Run(options), 0u);
   tools::TensorBuffer& out = of.output().buffer;
@@ -142,9 +144,10 @@ TEST(Padding, MakesTheSameNaNsEverywhere) {
                               OpKind::kConvolutionBackwardWeights}) {
       for (const Layout layout : {Layout{false, false}, Layout{true, true}}) {
         for (const int64_t batch : {1, 60}) {  // the second is enough work for four threads
-          ExpectKinds(kind, batch, layout, {.threads = 1});
-          ExpectKinds(kind, batch, layout, {.threads = 4, .workspace_limit = 0});
+          ExpectKinds(kind, batch, 5, layout, {.threads = 1});
+          ExpectKinds(kind, batch, 5, layout, {.threads = 4, .workspace_limit = 0});
         }
+        ExpectKinds(kind, 1, 29, layout, {.threads = 1});  // read in place where it can be
       }
     }
   }

@@ -347,14 +347,44 @@ TEST(Tiling, PrefersLinesThatTapsShare) {
   }
 }
 
-// Three channels in four phases are 12 columns: less than half of 32 lanes, most of 16 or 8.
+// Channels in four phases are columns: vectors go along them, unless they fill half of the
+// narrowest tile, of two vectors, or less.
 TEST(Tiling, PutsFewPhaseColumnsAcrossVectors) {
-  const Problem p = SquareLayer(Pass::kDgrad, 3, 64, 64, 7, 2);
-  for (const VectorUnit& unit : {kUnits[1], kUnits[2], kUnits[3]}) {
-    const Contraction c = Largest(p, unit);
-    ASSERT_EQ(c.o, 12);
-    EXPECT_EQ(MakeTiling(c, 1, 1, -1, unit).o_is_n, unit.lanes < 16) << unit.name;
+  for (const int64_t channels : {3, 4, 5}) {
+    const Problem p = SquareLayer(Pass::kDgrad, channels, 64, 64, 7, 2);
+    for (const VectorUnit& unit : {kUnits[1], kUnits[2], kUnits[3]}) {
+      const Contraction c = Largest(p, unit);
+      ASSERT_EQ(c.o, 4 * channels);
+      EXPECT_EQ(MakeTiling(c, 1, 1, -1, unit).o_is_n, 4 * channels > unit.lanes) << unit.name;
+    }
   }
+}
+
+// Of channels that are next to each other: enough for whole panels of one tap, not too many.
+TEST(Tiling, ReadsSmallWeightGradientsInPlace) {
+  VectorUnit unit = kUnits[3];
+  unit.is_f32 = true;
+  const auto in_place = [&](int64_t ci, int64_t co, Pass pass, bool last) {
+    Problem p = SquareLayer(pass, ci, co, 20, 3, 1);
+    if (last) ToChannelsLast(p);
+    const Tiling t = MakeTiling(Largest(p, unit), 1, 1, -1, unit);
+    EXPECT_EQ(t.a_panels, t.a_in_place ? 1 : 4);
+    return t.a_in_place;
+  };
+  EXPECT_TRUE(in_place(64, 64, Pass::kWgrad, true));
+  EXPECT_TRUE(in_place(128, 128, Pass::kWgrad, true));
+  EXPECT_TRUE(in_place(24, 32, Pass::kWgrad, true));
+  EXPECT_FALSE(in_place(3, 64, Pass::kWgrad, true));
+  EXPECT_FALSE(in_place(16, 64, Pass::kWgrad, true));
+  EXPECT_FALSE(in_place(132, 64, Pass::kWgrad, true));
+  EXPECT_FALSE(in_place(64, 132, Pass::kWgrad, true));
+  EXPECT_FALSE(in_place(64, 64, Pass::kWgrad, false));
+  EXPECT_FALSE(in_place(64, 64, Pass::kFprop, true));
+  unit.is_f32 = false;
+  EXPECT_FALSE(in_place(64, 64, Pass::kWgrad, true));
+  unit = kUnits[1];  // NEON
+  unit.is_f32 = true;
+  EXPECT_FALSE(in_place(64, 64, Pass::kWgrad, true));
 }
 
 // Where row `row` of fprop or dgrad goes, from the strides alone.

@@ -13,13 +13,13 @@
 
 #include "cpu/bias_sums-inl.h"
 #include "cpu/contract.h"
-#include "cpu/in_place-inl.h"
 #include "cpu/lines.h"
 #include "cpu/live.h"
 #include "cpu/pack-inl.h"
 #include "cpu/pack_lines-inl.h"
 #include "cpu/pack_rows-inl.h"
 #include "cpu/pack_sums-inl.h"
+#include "cpu/pixel_table-inl.h"
 #include "cpu/store-inl.h"
 #include "cpu/tile.h"
 #include "cpu/tile_amx.h"
@@ -33,7 +33,7 @@ namespace HWY_NAMESPACE {
 template <class T, class E, class U>
 class Block {
   static constexpr bool kElements = kTermsOf<E> != 1;  // of several terms
-  // Tiles can read what needs no widening where it is.
+  // Tilings may have a_in_place; elsewhere the compiler leaves out what belongs to it.
   static constexpr bool kInPlace = !CONVGRAD_MULTIPLIES_BY_LANES && std::is_same_v<T, float>;
 
  public:
@@ -47,10 +47,9 @@ class Block {
         line_step_(tiling.a_by_rows ? 1 : lines_.width),
         tile_(TileFunctionOf(tiling.mr, tiling.vectors, SourceOf(tiling, lines_), kTermsOf<E>)),
         tile_out_(!kElements ? tile_ : Bf16TileOf(tiling.mr, SourceOf(tiling, lines_), true)),
-        in_place_(kInPlace && tiling.o_is_n && !tiling.a_by_rows && ReadsInPlace(contraction)),
-        tile_in_place_(in_place_ ? TileFunctionOf(tiling.mr, tiling.vectors, TileSource::kAPointers,
-                                                  kTermsOf<E>)
-                                 : tile_) {}
+        tile_in_place_(tiling.a_in_place ? TileFunctionOf(tiling.mr, tiling.vectors,
+                                                          TileSource::kAPointers, kTermsOf<E>)
+                                         : tile_) {}
 
   // a: [kc, mr], a few panels. b: [kc, nb] in panels of nr.
   void Start(Range m, Range n, E* a, E* b) {
@@ -263,21 +262,20 @@ class Block {
   struct RowPanel {
     const void* a;
     Live live;
-    int64_t turn;   // in place: the first channel, from that of the table
+    int64_t turn;
+    int64_t first;  // row, from where pointers point to
     bool in_place;  // a has pointers
   };
 
   // Whether tiles can read the rows m_.begin + i and on where they are: rows of one tap.
   HWY_INLINE bool StartInPlace(int64_t i, const Chunk& chunk, RowPanel& panel) {
     const RowPlace place = PlaceOfRow(c_, m_.begin + i);
-    if (place.run < t_.mr || i + t_.mr > m_.size()) return false;
-    if constexpr (kInPlace) {
-      if (!table_.Has(place, t_.mr)) {
-        table_.Fill(c_, static_cast<const T*>(operands_.g), place, chunk);
-      }
-      panel.a = table_.pixels;
-      panel.turn = place.channel - table_.channel;
+    if (place.run < t_.mr) return false;
+    if (!table_.Has(place, t_.mr)) {
+      table_.Fill(c_, static_cast<const float*>(operands_.g), place, chunk);
     }
+    panel.a = table_.pixels;
+    panel.first = place.channel - table_.channel;
     return true;
   }
 
@@ -285,10 +283,7 @@ class Block {
   HWY_INLINE const E* StartPacked(int64_t i, const Chunk& chunk, RowPanel& panel) {
     const bool lines = lines_.shared && t_.o_is_n;
     const int64_t depth = Depth(chunk), first = m_.begin + i;
-    // The panels around one that cannot be read in place are not packed.
-    const int64_t at_once = kInPlace && in_place_ ? t_.mr
-                            : lines               ? lines_.group
-                                                  : int64_t{t_.a_panels} * t_.mr;
+    const int64_t at_once = lines ? lines_.group : int64_t{t_.a_panels} * t_.mr;
     if (depth > 0 && i % at_once == 0) PackA({first, std::min(first + at_once, m_.end)}, chunk);
     if (!lines) return a_ + i % at_once * (t_.a_by_rows ? kRowPitch : depth);
     panel.turn = lines_.RestOfLine(first);
@@ -296,8 +291,8 @@ class Block {
   }
 
   HWY_INLINE RowPanel StartRows(int64_t i, const Chunk& chunk) {
-    RowPanel panel{nullptr, {}, t_.mr, false};
-    panel.in_place = kInPlace && in_place_ && StartInPlace(i, chunk, panel);
+    RowPanel panel{nullptr, {}, t_.mr, 0, false};
+    if constexpr (kInPlace) panel.in_place = t_.a_in_place && StartInPlace(i, chunk, panel);
     const E* const packed = panel.in_place ? nullptr : StartPacked(i, chunk, panel);
     if (!panel.in_place) panel.a = packed;
     const int64_t first = m_.begin + i;
@@ -333,7 +328,7 @@ class Block {
     }
     const void* a = rows.a;
     const bool in_place = kInPlace && rows.in_place;
-    if (in_place) terms.step = rows.turn;
+    if (in_place) terms.first = rows.first;
     if (c_.skipped_axis >= 0 && x.finite && y.finite) {
       const int64_t begin = std::max(x.begin, y.begin) / t_.k_unit * t_.k_unit;
       const int64_t end = CeilDiv(std::min(x.end, y.end), t_.k_unit) * t_.k_unit;
@@ -485,7 +480,6 @@ class Block {
   const int64_t line_pitch_, line_step_;  // elements from position to position, from k to k
   const TileFunction tile_;
   const TileFunction tile_out_;  // the same, rounded to U
-  const bool in_place_;          // a is read where it is, if a chunk and a panel let it
   const TileFunction tile_in_place_;
   Range m_, n_;
   int64_t panels_ = 0;  // of n
@@ -493,7 +487,7 @@ class Block {
   E* b_ = nullptr;
   const E* b_panels_[Tiling::kMostColumns / 2];
   int64_t line_elements_ = 0;  // of a group
-  PixelTable<T> table_;        // in place
+  PixelTable<kInPlace> table_;
   Live row_live_;              // of rows of a,
   int64_t live_line_end_ = 0;  // and of those up to here
   int64_t segments_[Chunks::kLongest];
@@ -508,7 +502,7 @@ class Block {
   alignas(64) float tile_c_[kTermsOf<E> == 2 ? 1024 : 24 * kLanes];       // [mr, nr]
 };
 
-// One of two that are zipped, or the only one. Apart, so that a block, of 57 KiB, is on the stack
+// One of two that are zipped, or the only one. Apart, so that a block, of 62 KiB, is on the stack
 // once.
 template <class T, class E, class U>
 HWY_NOINLINE void RunFirst(const Contraction& contraction, const Tiling& tiling,

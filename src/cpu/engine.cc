@@ -285,7 +285,8 @@ std::string TilingText(const Problem& problem, int threads, int64_t limit) {
       "; blocks of ", t.mb, "x", t.nb, ", chunks of ", t.kc, " terms",
       t.slabs > 0 ? Join(", ", t.slabs, " of them side by side") : "",
       lines.shared ? Join("; a line is packed once for its ", c.axes[kAxes - 1].taps, " taps") : "",
-      "; ", unit.name, WayOf(problem.type, unit, t.terms_each, c));
+      t.a_in_place ? "; x is read where it is" : "", "; ", unit.name,
+      WayOf(problem.type, unit, t.terms_each, c));
 }
 
 double ContractionErrorBound(const Problem& problem) {

@@ -23,6 +23,7 @@ HWY_INLINE void CopyRun(const T* from, int64_t stride, int64_t count, float* to)
   int64_t i = 0;
 #if HWY_TARGET != HWY_SCALAR
   if (stride == 1) i = CopyVectors<1>(from, count, count, to);
+  // The last vector would read one beyond the last element.
   if (stride == 2) i = CopyVectors<2>(from, count, count - 1, to);
 #endif
   for (; i < count; ++i) to[i] = Widen(LoadAt<T>(from, i * stride));

@@ -189,8 +189,9 @@ HWY_INLINE void CopyFew(const float* from, int64_t count, float* to) {
 }
 #endif
 
-// `count` elements that are kStride apart, as many as whole vectors have; returns how many. Vectors
-// that are read end before `vectors`: with a stride of 2 each has one element more.
+// Of `count` elements that are kStride apart, as many as vectors can copy: those that begin so many
+// before `vectors` as they have lanes (with a stride of 2 they read one element beyond their last),
+// and, with masks, the rest. Returns how many.
 template <int kStride, class T>
 HWY_INLINE int64_t CopyVectors(const T* from, [[maybe_unused]] int64_t count, int64_t vectors,
                                float* to) {

@@ -206,7 +206,8 @@ inline void FillKernelRows(const Contraction& c, Range m, const int64_t* offsets
 
 // Columns of one panel of c, four at a time: their kernels are four runs of memory, which stay in
 // L1 until they are whole. (Row by row, all columns at once, they were 32 places in one or two sets
-// of L1 where channels are a power of two.)
+// of L1 where channels are a power of two: 7 % of 512 -> 512 on 7x7 with AVX-512, 1 % on
+// Neoverse-N1.)
 template <class T>
 void StoreKernels(const KernelRows& rows, const int64_t* row_offsets, const float* c,
                   const int64_t* column_offsets, int64_t columns, T* out) {

@@ -153,7 +153,7 @@ void MultiplyTile(const void* a, const void* b, const TileTerms& terms, const fl
   }
   // What is written at the end is asked for now. A store waits for its line, and what follows it
   // for the store: of AVX-512, 64 terms and 256 columns, 9 % of the time, of 432 terms 2 %.
-  if (kLanes > 4) {
+  if constexpr (CONVGRAD_HAS_AVX512) {
 #pragma GCC unroll 16
     for (int r = 0; r < kRows; ++r) {
       for (int j = 0; j < kWidth; j += 16) hwy::Prefetch(static_cast<float*>(to) + to_rows[r] + j);

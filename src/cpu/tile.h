@@ -1,7 +1,7 @@
 // The micro-kernel: a tile of c in registers, which goes to rows of any place: c again, or the
 // result. Step 7 of the story, the only hot loop. Knows panels of a, [terms, rows] or, by rows,
-// [rows, terms], and b, [terms, columns], and lines that several terms share; nothing about
-// tensors.
+// [rows, terms], and b, [terms, columns], and lines that several terms share; of tensors only that
+// a may lie in one.
 #ifndef CONVGRAD_CPU_TILE_H_
 #define CONVGRAD_CPU_TILE_H_
 
@@ -23,15 +23,14 @@ inline constexpr int64_t kRowPitch = 448;
 // The same for lines, whose positions have half of the terms at most.
 inline constexpr int64_t kLinePitch = kRowPitch / 2;
 
-// How a and b are packed.
+// Where a and b are.
 enum class TileSource {
   kPanels,
   kRows,       // a by rows
   kALines,     // a is lines, read from another place for each segment of the terms
   kARowLines,  // the same by rows, [positions, terms]
   kBLines,
-  kAPointers,  // a is not packed: a pointer for each term, to rows next to each other from `step`
-               // on
+  kAPointers,  // a is in a tensor: a pointer for each term, to rows next to each other
 };
 
 // The elements of a tile along k, in segments of the same length. Those of a panel follow each
@@ -42,6 +41,7 @@ struct TileTerms {
   int64_t segments;
   const int64_t* begins;
   int64_t step, turn, gap;
+  int64_t first = 0;  // row, from where a pointer points to
 };
 
 using TileFunction = void (*)(const void* a, const void* b, const TileTerms& terms, const float* c,

@@ -73,21 +73,22 @@ template <class E>
 struct PointersAt {
   static constexpr bool kLeaps = false;
   const E* const* at;
-  const int64_t first;
-  const E* rows = nullptr;  // of this k
+  const int64_t first;         // byte
+  const char* rows = nullptr;  // of this k
 
   PointersAt(const void* pointers, const TileTerms& terms)
-      : at(static_cast<const E* const*>(pointers)), first(terms.step) {}
+      : at(static_cast<const E* const*>(pointers)),
+        first(terms.first * static_cast<int64_t>(sizeof(E))) {}
   // GCC would keep first + r of each row in a register of its own.
   CONVGRAD_ALWAYS_INLINE void Arrive() {
-    rows = *at + first;
+    rows = reinterpret_cast<const char*>(*at) + first;
     asm("" : "+r"(rows));
   }
   CONVGRAD_ALWAYS_INLINE void Next() { ++at; }
   CONVGRAD_ALWAYS_INLINE void Leap(int64_t) {}
   CONVGRAD_ALWAYS_INLINE E Factor(int r) const {
     E value;
-    __builtin_memcpy(&value, rows + r, sizeof(E));
+    __builtin_memcpy(&value, rows + r * static_cast<int64_t>(sizeof(E)), sizeof(E));
     return value;
   }
 };

@@ -15,11 +15,12 @@ struct VectorUnit {
   const char* name = "";
   int lanes = 4;           // of a vector of f32
   int registers = 32;      // of vectors
-  bool a_by_rows = false;  // tiles can read a by rows
+  bool a_by_rows = false;  // tiles can read a by rows or, of f32, where it is
   int64_t l2_bytes = 1 << 20;
   int64_t terms_each = 1;  // of an element of a and b, see element.h
   int64_t k_unit = 1;      // elements that are multiplied at once: tiles of AMX
   const char* bf16_instruction = "";
+  bool is_f32 = false;  // the type
 };
 
 // c[m, n] = sum over k of a[k, m] * b[k, n]. o is n or m.
@@ -55,7 +56,8 @@ struct Tiling {
 
   int a_panels = 4;  // of a that are packed at once
 
-  bool a_by_rows = false;  // a is packed [row, k]
+  bool a_by_rows = false;   // a is packed [row, k]
+  bool a_in_place = false;  // or not: panels of rows of one tap are read where they are
 
   int64_t a_step() const { return a_by_rows ? kRowPitch : kc_floats; }  // floats for each row
   int64_t a_floats() const { return a_panels * mr * a_step(); }
