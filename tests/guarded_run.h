@@ -34,8 +34,9 @@ inline size_t BytesOf(const TensorDesc& desc) {
   return static_cast<size_t>(bytes);
 }
 
-// The output's bytes; empty on an error.
-inline std::vector<char> RunGuarded(BitsCase& item, const Options& options, bool at_end) {
+// The output's bytes; empty on an error. Tensors begin so many bytes after where they would.
+inline std::vector<char> RunGuarded(BitsCase& item, const Options& options, bool at_end,
+                                    size_t shift = 0) {
   Result<Plan> plan = item.MakePlan(options);
   EXPECT_TRUE(plan.ok()) << plan.status().message();
   if (!plan.ok()) return {};
@@ -43,23 +44,26 @@ inline std::vector<char> RunGuarded(BitsCase& item, const Options& options, bool
   std::vector<const void*> inputs = item.InputData();
   const std::vector<TensorDesc> in = item.InputDescs(), out = item.OutputDescs();
   for (size_t i = 0; i < in.size(); ++i) {
-    memory.push_back(std::make_unique<GuardedMemory>(BytesOf(in[i]), at_end));
-    std::memcpy(memory.back()->data(), inputs[i], memory.back()->bytes());
-    inputs[i] = memory.back()->data();
+    memory.push_back(std::make_unique<GuardedMemory>(shift + BytesOf(in[i]), at_end));
+    char* const data = memory.back()->data() + shift;
+    std::memcpy(data, inputs[i], BytesOf(in[i]));
+    inputs[i] = data;
   }
   std::vector<void*> outputs = item.OutputData();
   for (size_t i = 0; i < out.size(); ++i) {
-    memory.push_back(std::make_unique<GuardedMemory>(BytesOf(out[i]), at_end));
-    std::memcpy(memory.back()->data(), outputs[i], memory.back()->bytes());
-    if (options.beta == 0) std::memset(memory.back()->data(), 0xff, memory.back()->bytes());
-    outputs[i] = memory.back()->data();
+    memory.push_back(std::make_unique<GuardedMemory>(shift + BytesOf(out[i]), at_end));
+    char* const data = memory.back()->data() + shift;
+    std::memcpy(data, outputs[i], BytesOf(out[i]));
+    if (options.beta == 0) std::memset(data, 0xff, BytesOf(out[i]));
+    outputs[i] = data;
   }
   const GuardedMemory workspace(static_cast<size_t>(plan->workspace_bytes()), at_end);
   const Status status = plan->Run(inputs, outputs, workspace.data());
   EXPECT_TRUE(status.ok()) << status.message();
   std::vector<char> written;
   for (size_t i = in.size(); i < memory.size(); ++i) {
-    written.insert(written.end(), memory[i]->data(), memory[i]->data() + memory[i]->bytes());
+    written.insert(written.end(), memory[i]->data() + shift,
+                   memory[i]->data() + memory[i]->bytes());
   }
   return written;
 }
