@@ -100,6 +100,15 @@ void ExpectFits(const Tiling& t, int64_t limit) {
   if (t.stores_last && t.slabs == 0) {
     ASSERT_LE(t.mb, Tiling::kMostColumns);  // the offsets of all its rows
   }
+  if (t.tail_from >= 0) {
+    const int64_t rows = t.o_is_n ? t.mb : t.nb;
+    ASSERT_EQ(t.slabs, 0);
+    ASSERT_GE(t.tail_from, rows);
+    ASSERT_EQ(t.tail_from % rows, 0);
+    ASSERT_GE(t.tail_rows, 1);
+    ASSERT_LT(t.tail_rows, rows);
+    ASSERT_EQ(t.tail_rows % (t.o_is_n ? t.mr : t.nr), 0);
+  }
   ASSERT_GE(t.workspace_bytes(), 0);
   ASSERT_TRUE(limit < 0 || t.workspace_bytes() <= limit) << t.workspace_bytes();
   const int64_t a = t.a_floats(), b = t.kc_floats * t.nb,
@@ -123,7 +132,8 @@ void ExpectFits(const Tiling& t, int64_t limit) {
 }
 
 TEST(Tiling, FitsItsMemoryOnEveryVectorUnit) {
-  int64_t on_stack = 0, in_workspace = 0, side_by_side = 0, in_parts = 0, of_taps = 0, quads = 0;
+  int64_t on_stack = 0, in_workspace = 0, side_by_side = 0, in_parts = 0, of_taps = 0, quads = 0,
+          tails = 0;
   for (uint64_t seed = 0; seed < 2000; ++seed) {
     const Problem problem = RandomProblem(seed);
     const int64_t copies = problem.groups * CountPhases(problem);
@@ -146,6 +156,8 @@ TEST(Tiling, FitsItsMemoryOnEveryVectorUnit) {
           ASSERT_EQ(again.kc_floats, t.kc_floats);
           ASSERT_EQ(again.mb, t.mb);
           ASSERT_EQ(again.nb, t.nb);
+          ASSERT_EQ(again.tail_from, t.tail_from);
+          ASSERT_EQ(again.tail_rows, t.tail_rows);
           ASSERT_EQ(again.slots, t.slots);
           ASSERT_EQ(again.a_panels, t.a_panels);
           ASSERT_EQ(again.a_by_rows, t.a_by_rows);
@@ -154,6 +166,7 @@ TEST(Tiling, FitsItsMemoryOnEveryVectorUnit) {
           ASSERT_EQ(again.results, t.results);
           ASSERT_EQ(again.slabs, t.slabs);
           ASSERT_EQ(again.part_rows, t.part_rows);
+          tails += t.tail_from >= 0;
           side_by_side += t.slabs > 0;
           in_parts += t.slabs > 0 && t.part_rows < t.mb;
           of_taps += t.slabs > 0 && !contraction.sum_pixels;
@@ -164,6 +177,7 @@ TEST(Tiling, FitsItsMemoryOnEveryVectorUnit) {
   }
   EXPECT_GT(on_stack, 10000);
   EXPECT_GT(in_workspace, 10000);
+  EXPECT_GT(tails, 1000);
   EXPECT_GT(side_by_side, 100);
   EXPECT_GT(in_parts, 100);
   EXPECT_GT(of_taps, 100);

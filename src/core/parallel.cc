@@ -114,8 +114,9 @@ void RunRanges(const Team& team, int64_t count, int64_t grain, RangeFunction fun
   }
 #if defined(CONVGRAD_OPENMP)
   if (IsForkOfATeam()) return ranges.Drain(0);
-#pragma omp parallel num_threads(threads)
-  ranges.Drain(omp_get_thread_num());
+  const int woken = std::max({threads, team.threads, team.woken});
+#pragma omp parallel num_threads(woken)
+  if (const int slot = omp_get_thread_num(); slot < threads) ranges.Drain(slot);
 #else
   // Without OpenMP (and under ThreadSanitizer, which cannot see into its runtime).
   std::vector<std::thread> others;

@@ -82,7 +82,7 @@ class Block {
   }
 
   void StoreLast(const float* c) {
-    if (t_.stores_last) StoreBlock(c);
+    if (t_.stores_last) StoreBlock(c, panels_);
   }
 
   // This one is odd. Four channels at a time, along the pixels: lines of the result.
@@ -107,7 +107,7 @@ class Block {
 
   // One step where chunks are summed side by side.
   void RunStep(const BlockStep& step) {
-    if (step.kind == BlockStep::kStore) return StoreBlock(step.c);
+    if (step.kind == BlockStep::kStore) return StoreBlock(step.c, t_.nb / t_.nr);
     if (step.kind == BlockStep::kChunk) return SumChunk(ChunkAt(chunks_, step.chunk), step.c);
     LoadBlock(step.c);
   }
@@ -422,13 +422,13 @@ class Block {
     }
   }
 
-  // Columns outside rows.
-  void StoreBlock(const float* c) {
+  // Columns outside rows. c has `c_panels` tiles in a row, of which these may be some.
+  void StoreBlock(const float* c, int64_t c_panels) {
     const int64_t tile_floats = int64_t{t_.mr} * t_.nr;
     FillEdge(m_, !t_.o_is_n, m_edge_);
     if (c_.sum_pixels && t_.o_is_n && c_.w.at[kAxes - 1] == 1 && c_.taps() >= 4) {
       KernelRows rows;
-      FillKernelRows(c_, m_, m_edge_.offsets, t_.mr, t_.nr, panels_ * tile_floats, rows);
+      FillKernelRows(c_, m_, m_edge_.offsets, t_.mr, t_.nr, c_panels * tile_floats, rows);
       for (int64_t p = 0, j = 0; p < panels_; ++p, j += t_.nr) {
         StoreKernels(rows, m_edge_.offsets, c + p * tile_floats, n_edge_.offsets + j,
                      std::min<int64_t>(t_.nr, n_.size() - j), static_cast<U*>(operands_.out));
@@ -437,7 +437,7 @@ class Block {
     }
     for (int64_t p = 0; p < panels_; ++p) {
       const float* tile = c + p * tile_floats;
-      for (int64_t i = 0; i < m_.size(); i += t_.mr, tile += panels_ * tile_floats) {
+      for (int64_t i = 0; i < m_.size(); i += t_.mr, tile += c_panels * tile_floats) {
         TileEdges at = EdgesAt(std::min<int64_t>(t_.mr, m_.size() - i), p);
         at.row_offsets += i;
         at.row_ends += i;

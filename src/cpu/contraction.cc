@@ -242,6 +242,21 @@ int64_t CountPhases(const Problem& p) {
   return Phases(p.axes[0]) * Phases(p.axes[1]) * (IsZipped(p) ? 1 : Phases(p.axes[2]));
 }
 
+int64_t PhaseInOrder(const Problem& p, int64_t i) {
+  if (CountPhases(p) == 1) return 0;
+  const bool zipped = IsZipped(p);
+  int64_t phase = 0, step = 1;
+  for (int a = kAxes - 1 - zipped; a >= 0; --a) {
+    const int64_t phases = Phases(p.axes[a]);
+    // Without dilation the first tap of phase f is (f + pad) mod stride: the lower, the more taps.
+    const int64_t shift = phases == p.axes[a].stride ? p.axes[a].pad % phases : 0;
+    phase += (i % phases + phases - shift) % phases * step;
+    i /= phases;
+    step *= phases;
+  }
+  return phase;
+}
+
 Contraction MakeContraction(const Problem& p, int64_t group, int64_t phase, bool odd) {
   const bool dgrad = p.pass == Pass::kDgrad;
   Contraction c = OfGroup(p, group);

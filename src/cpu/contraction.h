@@ -109,6 +109,9 @@ inline RowPlace PlaceOfRow(const Contraction& c, int64_t row) {
 // count once.
 int64_t CountPhases(const Problem& problem);
 
+// The i-th of them, those with more taps first: the last tasks of a run should be short.
+int64_t PhaseInOrder(const Problem& problem, int64_t i);
+
 // `odd`: the second of two that are zipped.
 Contraction MakeContraction(const Problem& problem, int64_t group, int64_t phase, bool odd = false);
 

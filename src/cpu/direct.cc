@@ -266,7 +266,7 @@ void RunDirect(const Problem& problem, const Operands& operands, float beta, con
   const DirectTiling t = DirectTilingOf(problem, team.threads, workspace_bytes);
   const bool wgrad = p.pass == Pass::kWgrad;
   const bool own_bias = wgrad && p.bias.present && !p.bias.sums_x;
-  const Team crew{static_cast<int>(t.slots), team.host};
+  const Team crew = team.Of(t.slots);
   float* const memory =
       reinterpret_cast<float*>((reinterpret_cast<uintptr_t>(workspace) + 63) / 64 * 64);
   float* const slabs = memory + (t.on_stack ? 0 : t.slots * t.task_floats);

@@ -24,27 +24,52 @@ Problem OneSample(Problem p) {
   return p;
 }
 
-// The tasks of one kind: `copies` contractions (samples times groups times phases), each cut into
-// blocks.
-struct Tasks {
-  const Tiling& tiling;
-  int64_t m_blocks, n_blocks;
+// The tasks of a pass: `copies` contractions (samples times groups times phases), each cut into
+// blocks; first the large ones of all of them.
+class Tasks {
+ public:
+  struct Place {
+    int64_t copy;
+    Range rows, o;
+  };
 
-  Tasks(const Tiling& t, const Contraction& largest) : tiling(t) {
-    const int64_t rows = largest.rows(), o = largest.o;
-    m_blocks = CeilDiv(t.o_is_n ? rows : o, t.mb);
-    n_blocks = CeilDiv(t.o_is_n ? o : rows, t.nb);
+  Tasks(const Tiling& t, const Contraction& largest, int64_t copies)
+      : t_(t),
+        copies_(copies),
+        row_block_(t.o_is_n ? t.mb : t.nb),
+        o_block_(t.o_is_n ? t.nb : t.mb),
+        o_blocks_(CeilDiv(largest.o, o_block_)) {
+    const int64_t rows = largest.rows(), tail = t.tail_from < 0 ? rows : t.tail_from;
+    large_ = CeilDiv(tail, row_block_);
+    small_ = tail < rows ? CeilDiv(rows - tail, t.tail_rows) : 0;
   }
-  int64_t each() const { return m_blocks * n_blocks; }
 
-  void Run(int64_t i, const Contraction& c, const BlockOperands& operands, DataType type,
+  int64_t count() const { return copies_ * o_blocks_ * (large_ + small_); }
+
+  Place At(int64_t task) const {
+    const int64_t large_tasks = copies_ * o_blocks_ * large_;
+    const bool is_large = task < large_tasks;
+    if (!is_large) task -= large_tasks;
+    const int64_t each = o_blocks_ * (is_large ? large_ : small_), i = task % each;
+    const int64_t rows = is_large ? row_block_ : t_.tail_rows;
+    const int64_t row = (is_large ? 0 : t_.tail_from) + i / o_blocks_ * rows;
+    const int64_t o = i % o_blocks_ * o_block_;
+    return {task / each, {row, row + rows}, {o, o + o_block_}};
+  }
+
+  void Run(const Place& at, const Contraction& c, const BlockOperands& operands, DataType type,
            float* memory, const Contraction* odd = nullptr) const {
-    const int64_t rows = c.rows(), m = tiling.o_is_n ? rows : c.o, n = tiling.o_is_n ? c.o : rows;
-    const int64_t m0 = i / n_blocks * tiling.mb, n0 = i % n_blocks * tiling.nb;
-    if (m0 >= m || n0 >= n) return;  // a phase with fewer pixels than the first
-    BlockFunctionOf(type)(c, tiling, operands, {m0, std::min(m, m0 + tiling.mb)},
-                          {n0, std::min(n, n0 + tiling.nb)}, memory, {.odd = odd});
+    const Range rows{at.rows.begin, std::min(at.rows.end, c.rows())};
+    const Range o{at.o.begin, std::min(at.o.end, c.o)};
+    if (rows.size() <= 0 || o.size() <= 0) return;  // a phase with fewer pixels than the first
+    BlockFunctionOf(type)(c, t_, operands, t_.o_is_n ? rows : o, t_.o_is_n ? o : rows, memory,
+                          {.odd = odd});
   }
+
+ private:
+  const Tiling& t_;
+  int64_t copies_, row_block_, o_block_, o_blocks_;
+  int64_t large_ = 0, small_ = 0;  // blocks of rows
 };
 
 // Each slot's memory, on a cache line of its own.
@@ -62,11 +87,12 @@ void RunSlabs(const Contraction& c, const Tiling& t, const BlockOperands& operan
               const Team& team, void* workspace) {
   const int64_t chunks = MakeChunks(c).count(), floats = t.slab_floats();
   const int64_t rows = t.o_is_n ? c.rows() : c.o, parts = CeilDiv(rows, t.part_rows);
-  const Range n{0, t.o_is_n ? c.o : c.rows()};
+  const Range all{0, t.o_is_n ? c.o : c.rows()};
   float* const sums = SlotMemory(t, workspace, static_cast<int>(t.slots));
   float* const slabs = sums + floats;
-  const auto step = [&](int slot, BlockStep::Kind kind, Range m, int64_t chunk, float* whole) {
-    const BlockStep what{kind, chunk, whole + m.begin * t.nb};
+  const auto step = [&](int slot, BlockStep::Kind kind, Range m, Range n, int64_t chunk,
+                        float* whole) {
+    const BlockStep what{kind, chunk, whole + m.begin * t.nb + n.begin * t.mr};
     BlockFunctionOf(type)(c, t, operands, m, n, SlotMemory(t, workspace, slot), what);
   };
   int64_t first = 0;
@@ -74,26 +100,30 @@ void RunSlabs(const Contraction& c, const Tiling& t, const BlockOperands& operan
     const int64_t count = std::min(t.slabs, chunks - first);
     ForRanges(team, count * parts, 1, [&](int slot, int64_t i, int64_t) {
       const int64_t chunk = i / parts, begin = i % parts * t.part_rows;
-      step(slot, BlockStep::kChunk, {begin, std::min(begin + t.part_rows, rows)}, first + chunk,
-           slabs + chunk * floats);
+      step(slot, BlockStep::kChunk, {begin, std::min(begin + t.part_rows, rows)}, all,
+           first + chunk, slabs + chunk * floats);
     });
     ForRanges(team, CeilDiv(rows, t.mr), 1, [&](int slot, int64_t panel, int64_t) {
       const Range m{panel * t.mr, std::min((panel + 1) * t.mr, rows)};
-      if (first == 0) step(slot, BlockStep::kLoad, m, 0, sums);
+      if (first == 0) step(slot, BlockStep::kLoad, m, all, 0, sums);
       for (int64_t i = 0; i < count; ++i) {
         const float* slab = slabs + i * floats;
         for (int64_t e = m.begin * t.nb; e < (panel + 1) * t.mr * t.nb; ++e) sums[e] += slab[e];
       }
-      if (first + count == chunks && !t.stores_last) step(slot, BlockStep::kStore, m, 0, sums);
+      if (first + count == chunks && !t.stores_last) step(slot, BlockStep::kStore, m, all, 0, sums);
     });
     first += t.slabs;
   } while (first < chunks);
   if (!t.stores_last) return;
-  // All taps of a block of channels: they share cache lines of the result.
+  // All taps of a block of channels, which share cache lines of the result, and a panel of columns,
+  // which do not.
   const int64_t most = Tiling::kMostColumns / t.mr * t.mr;
   const int64_t together = std::min(most, CeilDiv(c.row_block * c.taps(), t.mr) * t.mr);
-  ForRanges(team, CeilDiv(rows, together), 1, [&](int slot, int64_t i, int64_t) {
-    step(slot, BlockStep::kStore, {i * together, std::min((i + 1) * together, rows)}, 0, sums);
+  const int64_t panels = CeilDiv(all.end, t.nr);
+  ForRanges(team, CeilDiv(rows, together) * panels, 1, [&](int slot, int64_t i, int64_t) {
+    const int64_t m = i / panels * together, n = i % panels * t.nr;
+    step(slot, BlockStep::kStore, {m, std::min(m + together, rows)},
+         {n, std::min(n + t.nr, all.end)}, 0, sums);
   });
 }
 
@@ -202,8 +232,8 @@ bool RunPass(const Problem& p, const Operands& operands, float beta, const Team&
   const bool writes_w = p.pass == Pass::kWgrad, dgrad = p.pass == Pass::kDgrad;
   const Contractions contractions(p);
   const Tiling tiling = ChooseTiling(contractions, p, team.threads, workspace_bytes);
-  const Team crew{static_cast<int>(tiling.slots), team.host};
-  const Tasks tasks(tiling, contractions.largest());
+  const Team crew = team.Of(tiling.slots);
+  const Tasks tasks(tiling, contractions.largest(), Copies(p));
   const int64_t phases = CountPhases(p);
   BlockOperands all{.g = dgrad ? operands.y : operands.x,
                     .other = writes_w ? operands.y : operands.w,
@@ -217,10 +247,11 @@ bool RunPass(const Problem& p, const Operands& operands, float beta, const Team&
     if (p.bias.present && !writes_w) own.bias = operands.bias;
     RunSlabs(contractions.At(0, 0), tiling, own, p.type, crew, workspace);
   }
-  const int64_t blocks = tiling.slabs > 0 ? 0 : Copies(p) * tasks.each();
+  const int64_t blocks = tiling.slabs > 0 ? 0 : tasks.count();
   ForRanges(crew, blocks, 1, [&](int slot, int64_t task, int64_t) {
-    const int64_t copy = task / tasks.each(), phase = copy % phases;
-    const int64_t group = copy / phases % p.groups, sample = copy / phases / p.groups;
+    const Tasks::Place at = tasks.At(task);
+    const int64_t phase = PhaseInOrder(p, at.copy % phases);
+    const int64_t group = at.copy / phases % p.groups, sample = at.copy / phases / p.groups;
     const Contraction c = contractions.At(group, phase);
     BlockOperands own = OfSample(p, all, sample);
     if (p.bias.present && !writes_w) {
@@ -231,8 +262,7 @@ bool RunPass(const Problem& p, const Operands& operands, float beta, const Team&
                         sample * p.per_sample.bias + group * p.co * p.bias.stride);
     }
     const Contraction odd = c.zipped ? contractions.At(group, phase, true) : Contraction{};
-    tasks.Run(task % tasks.each(), c, own, p.type, SlotMemory(tiling, workspace, slot),
-              c.zipped ? &odd : nullptr);
+    tasks.Run(at, c, own, p.type, SlotMemory(tiling, workspace, slot), c.zipped ? &odd : nullptr);
   });
   return sums_bias;
 }
@@ -245,7 +275,7 @@ void RunBiasGradient(const Problem& p, const Operands& operands, float beta, con
   const Tiling tiling = BiasTiling(p, team.threads);
   const void* const v = p.bias.sums_x ? operands.x : operands.y;
   const int64_t each = tiling.o_is_n ? tiling.nb : tiling.mb, blocks = CeilDiv(c.o, each);
-  const Team crew{static_cast<int>(tiling.slots), team.host};
+  const Team crew = team.Of(tiling.slots);
   ForRanges(crew, p.samples() * blocks, 1, [&](int, int64_t task, int64_t) {
     const int64_t sample = task / blocks, first = task % blocks * each;
     const Range o{first, std::min(first + each, c.o)}, none{0, 0};
@@ -282,7 +312,9 @@ std::string TilingText(const Problem& problem, int threads, int64_t limit) {
   const Lines lines = LinesOf(c, t, unit.lanes);
   return Join(
       t.mr, "x", t.nr, " sums in registers, vectors along ", t.o_is_n ? "channels" : "pixels",
-      "; blocks of ", t.mb, "x", t.nb, ", chunks of ", t.kc, " terms",
+      "; blocks of ", t.mb, "x", t.nb,
+      t.tail_from >= 0 ? Join(", the last of ", t.tail_rows, t.o_is_n ? " rows" : " columns") : "",
+      ", chunks of ", t.kc, " terms",
       t.slabs > 0 ? Join(", ", t.slabs, " of them side by side") : "",
       lines.shared ? Join("; a line is packed once for its ", c.axes[kAxes - 1].taps, " taps") : "",
       t.a_in_place ? "; x is read where it is" : "", "; ", unit.name,

@@ -75,7 +75,7 @@ Rates RatesOf(const Contraction& c, const Tiling& t, const VectorUnit& unit) {
       (g_copied ? kCopied : kTurned) + kRun / static_cast<double>(std::max<int64_t>(run, 1));
   // AVX-512 multiplies faster than caches follow: 0.9 cycles were measured for copies, 1.5 for
   // turned values, with 16 threads.
-  const double wide = unit.lanes <= 8 ? 1 : 2;
+  const double wide = unit.lanes <= 8 ? 1 : 3;
   const double multiply_adds = (unit.lanes <= 4 ? 16.0 : 2.0 * unit.lanes) *
                                static_cast<double>(t.terms_each * (t.k_unit > 1 ? 4 : 1));
   return t.o_is_n ? Rates{wide * g, wide * o, multiply_adds}
@@ -112,34 +112,70 @@ double CyclesOf(const Rates& rates, int64_t mb, int64_t nb) {
   return m * n / rates.multiply_adds + m * rates.a + n * rates.b;
 }
 
+// By how many blocks the last thread ends late, where each has `rounds` of them. Of 16 cores some
+// are up to 1.4 times as slow as the others, which have somebody else's thread beside them: the
+// last ended 1.37 times as late as the mean with one or two blocks each, 1.13 times with three,
+// 1.09 with four, when others do what it has not begun.
+double Late(double rounds, int threads) {
+  return (0.42 - 0.84 / threads) * (rounds <= 2 ? rounds : 1);
+}
+
+// How to share out blocks of `rows` and `o`: the time of the best way, in cycles for each term.
+struct Shares {
+  int64_t rows = 0, o = 0, tail_from = -1, tail_rows = 0;
+  double cycles = INFINITY;
+
+  void Consider(const Shares& other) {
+    if (other.cycles < 0.99 * cycles) *this = other;
+  }
+};
+
 // More blocks share out more evenly, and pack more: of numbers of blocks that give every thread one
-// to four of them, the one with the least time. `work`: contractions like the largest, all in all.
-void ShareOut(Tiling& t, int64_t m, int64_t n, double work, int threads, const Rates& rates) {
-  const int64_t rows = CeilDiv(m, t.mb), columns = CeilDiv(n, t.nb);
+// to four of them, the one with the least time. Where each has one or two, rows may be left for
+// small blocks at the end: as many as the other threads do while the last one ends its large ones.
+// `work`: contractions like the largest, all in all.
+double ShareOut(Tiling& t, int64_t m, int64_t n, double work, int threads, const Rates& rates) {
+  const int64_t rows = t.o_is_n ? m : n, row_unit = t.o_is_n ? t.mr : t.nr;
+  const int64_t o = t.o_is_n ? n : m, o_unit = t.o_is_n ? t.nr : t.mr;
+  const Shares most{t.o_is_n ? t.mb : t.nb, t.o_is_n ? t.nb : t.mb};
+  const auto cycles = [&](int64_t of_rows, int64_t of_o) {
+    return t.o_is_n ? CyclesOf(rates, of_rows, of_o) : CyclesOf(rates, of_o, of_rows);
+  };
+  const int64_t least_blocks = CeilDiv(rows, most.rows), o_blocks = CeilDiv(o, most.o);
   const double least_rounds =
-      work * static_cast<double>(rows) * static_cast<double>(columns) / threads;
-  if (least_rounds > 16) return;  // even enough
+      work * static_cast<double>(least_blocks) * static_cast<double>(o_blocks) / threads;
+  if (least_rounds > 16) return least_rounds * cycles(most.rows, most.o);  // even enough
   const int most_rounds = static_cast<int>(least_rounds) + 4;
-  // The more threads, the later the last of them: by so much of a block.
-  const double late = 0.25 - 0.5 / threads;
-  double least = INFINITY;
-  for (int64_t j = columns; j <= columns + std::min(threads, 16); ++j) {
-    const int64_t nb = EvenBlock(n, j, t.nr);
-    if (CeilDiv(n, nb) != j) continue;
-    int64_t before = 0;
+  Shares best = most;
+  for (int64_t i = o_blocks; i <= o_blocks + std::min(threads, 16); ++i) {
+    const int64_t o_block = EvenBlock(o, i, o_unit);
+    if (CeilDiv(o, o_block) != i) continue;
+    const double tasks = work * static_cast<double>(i);  // for each block of rows
     for (int rounds = 1; rounds <= most_rounds; ++rounds) {
-      const double blocks = rounds * threads / (work * static_cast<double>(j));
-      const int64_t mb = EvenBlock(m, std::max(rows, static_cast<int64_t>(blocks)), t.mr);
-      if (mb == before) continue;
-      before = mb;
-      const double tasks = work * static_cast<double>(j * CeilDiv(m, mb));
-      const double time = (std::ceil(tasks / threads) + late) * CyclesOf(rates, mb, nb);
-      if (time >= 0.99 * least) continue;
-      least = time;
-      t.mb = mb;
-      t.nb = nb;
+      const double blocks = rounds * threads / tasks, late = Late(rounds, threads);
+      const int64_t large = static_cast<int64_t>(blocks);
+      const int64_t even = EvenBlock(rows, std::max(least_blocks, large), row_unit);
+      const double each = std::ceil(tasks * static_cast<double>(CeilDiv(rows, even)) / threads);
+      best.Consider({even, o_block, -1, 0, (each + Late(each, threads)) * cycles(even, o_block)});
+      if (rounds > 2 || large < 1) continue;
+      const double all_blocks = blocks * (1 + late / rounds);
+      const int64_t block =
+          RoundUp(static_cast<int64_t>(static_cast<double>(rows) / all_blocks), row_unit);
+      if (block < 2 * row_unit || block > most.rows || large * block >= rows) continue;
+      const int64_t small = RoundUp(CeilDiv(block, 4), row_unit), rest = rows - large * block;
+      const double of_block = cycles(block, o_block), of_small = cycles(small, o_block);
+      const double all = tasks * (static_cast<double>(large) * of_block +
+                                  static_cast<double>(CeilDiv(rest, small)) * of_small);
+      best.Consider(
+          {block, o_block, large * block, small,
+           std::max((rounds + late) * of_block, all / threads + Late(1, threads) * of_small)});
     }
   }
+  t.mb = t.o_is_n ? best.rows : best.o;
+  t.nb = t.o_is_n ? best.o : best.rows;
+  t.tail_from = best.tail_from;
+  t.tail_rows = best.tail_rows;
+  return best.cycles;
 }
 
 void ChooseBlocks(Tiling& t, int64_t m, int64_t n, const Budget& budget) {
@@ -152,28 +188,26 @@ void ChooseBlocks(Tiling& t, int64_t m, int64_t n, const Budget& budget) {
   const int64_t rows =
       RoundDown(t.keeps_c ? std::min(kMostRows, budget.c / t.nb) : kMostRows, t.mr);
   t.mb = EvenBlock(m, CeilDiv(m, rows), t.mr);
+  t.tail_from = -1;
 }
 
-// The whole result as one block, its chunks side by side, if that beats blocks of `t`: nothing is
-// packed more often than once for each part of the rows.
+// The whole result as one block, its chunks side by side, if that beats blocks of `t`, which take
+// `cycles` for each term: nothing is packed more often than once for each part of the rows.
 bool SplitSum(Tiling& t, int64_t m, int64_t n, int threads, const Chunks& chunks, int64_t limit,
-              const Rates& rates, int64_t l2_floats) {
+              const Rates& rates, int64_t l2_floats, double cycles) {
   constexpr int64_t kMostShared = 4 << 20;
-  // Cycles to start all threads twice and to wait for the last: the more there are, the surer one
-  // of them is late. Fitted to what was faster: with 2 threads many rounds whose slabs stay in L2,
-  // with 16, on a machine that others use, one round (half a millisecond for each more).
-  const double round = 400.0 * threads * threads * threads;
+  // Cycles to start all threads twice.
+  const double round = 1000.0 * threads;
   if (m > kMostShared || n > Tiling::kMostColumns || chunks.chained) return false;
   Tiling split = t;
   split.mb = RoundUp(m, t.mr);
   split.nb = RoundUp(n, t.nr);
   split.keeps_c = true;
+  split.tail_from = -1;
   if (split.nb > Tiling::kMostColumns) return false;
   const int64_t count = chunks.count(), most = kMostShared / split.slab_floats();
   const double terms = static_cast<double>(t.kc);
-  const double blocks = static_cast<double>(CeilDiv(m, t.mb) * CeilDiv(n, t.nb));
-  double least = 0.95 * std::ceil(blocks / threads) * CyclesOf(rates, t.mb, t.nb) * terms *
-                 static_cast<double>(count);
+  double least = 0.95 * cycles * terms * static_cast<double>(count);
   split.slots = threads;
   split.slot_floats = Tiling::kAlign + split.a_floats() + split.b_floats();
   Tiling best;
@@ -190,7 +224,7 @@ bool SplitSum(Tiling& t, int64_t m, int64_t n, int threads, const Chunks& chunks
       const double add = near ? 0.75 : 3, batches = static_cast<double>(CeilDiv(count, slabs));
       const double tasks = static_cast<double>(CeilDiv(slabs * parts, threads));
       const double task = CyclesOf(rates, rows, n) * terms + add * static_cast<double>(rows * n);
-      const double time = batches * tasks * task + (batches - 1) * round;
+      const double time = batches * (tasks + Late(tasks, threads)) * task + (batches - 1) * round;
       if (time >= least) continue;
       least = time;
       best = split;
@@ -284,16 +318,22 @@ Tiling MakeTiling(const Contraction& c, int64_t copies, int threads, int64_t lim
   // Empty sides have no blocks to share out, but the sharing divides by their number.
   const int64_t rows = std::max<int64_t>(c.rows(), 1), o = std::max<int64_t>(c.o, 1);
   const int64_t m = t.o_is_n ? rows : o, n = t.o_is_n ? o : rows;
-  const Rates rates = RatesOf(c, t, unit);
+  Rates rates = RatesOf(c, t, unit);
   ChooseShape(t, c, m, n, unit, rates, Tiling::kMostColumns);
   t.a_in_place = ReadsInPlace(c, t, unit);
-  if (t.a_in_place) t.a_panels = 1;  // those that are packed have others beside them
+  if (t.a_in_place) {
+    t.a_panels = 1;  // those that are packed have others beside them
+    rates.a = 0.3;
+  }
   copies = std::max<int64_t>(copies, 1);
+  double cycles = INFINITY;
   const auto try_budget = [&](const Budget& budget) {
     ChooseBlocks(t, m, n, budget);
     // Two phases that are zipped are one task.
     const double share = c.zipped ? 1 : c.share;
-    if (threads > 1) ShareOut(t, m, n, static_cast<double>(copies) * share, threads, rates);
+    if (threads > 1) {
+      cycles = ShareOut(t, m, n, static_cast<double>(copies) * share, threads, rates);
+    }
     t.slots = std::clamp<int64_t>(Product(copies, CeilDiv(m, t.mb), CeilDiv(n, t.nb)), 1, threads);
     t.slot_floats = Tiling::kAlign + t.a_floats() + t.b_floats() + t.c_floats();
   };
@@ -309,7 +349,7 @@ Tiling MakeTiling(const Contraction& c, int64_t copies, int threads, int64_t lim
   const Budget stack{Tiling::kStackB, Tiling::kStackC / t.results};
   try_budget(budget);
   if (copies == 1 && !c.zipped && threads > 1 &&
-      SplitSum(t, m, n, threads, chunks, limit, rates, l2_floats)) {
+      SplitSum(t, m, n, threads, chunks, limit, rates, l2_floats, cycles)) {
     return t;
   }
   for (; budget.b > stack.b; try_budget(budget)) {
