@@ -87,6 +87,8 @@ struct Contraction {
 
   // Of the largest of several phases: the work of one of them, on average, as a share of its own.
   double share = 1;
+  // The same, of the largest of several pairs that are zipped.
+  double pair = 1;
 
   int64_t taps() const { return axes[0].taps * axes[1].taps * axes[2].taps; }
   int64_t pixels() const { return axes[0].pixels * axes[1].pixels * axes[2].pixels; }  // one image

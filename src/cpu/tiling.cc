@@ -62,20 +62,24 @@ struct Rates {
 };
 
 Rates RatesOf(const Contraction& c, const Tiling& t, const VectorUnit& unit) {
-  constexpr double kCopied = 0.2, kTurned = 0.4, kGathered = 2, kRun = 8;
+  constexpr double kRun = 8;
+  // AVX-512 multiplies faster than caches follow: with 16 threads 0.9 cycles were measured for
+  // copies, 1.5 for turned values, and more for those of a sum over pixels, which no cache of one
+  // core holds.
+  const bool is_wide = unit.lanes > 8;
+  const double wide = !is_wide ? 1 : c.sum_pixels ? 5 : 3;
+  const double copied = is_wide ? 0.3 : 0.2, turned = is_wide ? 0.5 : 0.4;
+  const double gathered = is_wide ? 0.8 : 2;  // one by one, which is as slow everywhere
   const bool g_copied =
       c.sum_pixels ? c.g.channel == 1 || t.a_by_rows : t.a_by_rows || c.g.at[kAxes - 1] == 1;
   const bool scattered = !c.sum_pixels && c.taps() > 1 && c.w.at[kAxes - 1] != 1;
-  const double o = (c.sum_pixels ? c.v.o : c.w.o) == 1 ? kCopied : scattered ? kGathered : kTurned;
+  const double o = (c.sum_pixels ? c.v.o : c.w.o) == 1 ? copied : scattered ? gathered : turned;
   // Each run of neighbours costs something by itself: a line of an image, or the channels of a
   // chunk.
   const int64_t run =
       c.g.channel == 1 ? std::min<int64_t>(c.channels, 48) : c.axes[kAxes - 1].pixels;
   const double g =
-      (g_copied ? kCopied : kTurned) + kRun / static_cast<double>(std::max<int64_t>(run, 1));
-  // AVX-512 multiplies faster than caches follow: 0.9 cycles were measured for copies, 1.5 for
-  // turned values, with 16 threads.
-  const double wide = unit.lanes <= 8 ? 1 : 3;
+      (g_copied ? copied : turned) + kRun / static_cast<double>(std::max<int64_t>(run, 1));
   const double multiply_adds = (unit.lanes <= 4 ? 16.0 : 2.0 * unit.lanes) *
                                static_cast<double>(t.terms_each * (t.k_unit > 1 ? 4 : 1));
   return t.o_is_n ? Rates{wide * g, wide * o, multiply_adds}
@@ -221,7 +225,7 @@ bool SplitSum(Tiling& t, int64_t m, int64_t n, int threads, const Chunks& chunks
       if (slabs < 2 || slabs > most || (limit >= 0 && split.workspace_bytes() > limit)) continue;
       // Cycles for each sum that is written to a slab and added.
       const bool near = (slabs + 1) * split.slab_floats() <= threads * l2_floats / 8;
-      const double add = near ? 0.75 : 3, batches = static_cast<double>(CeilDiv(count, slabs));
+      const double add = near ? 0.75 : 2, batches = static_cast<double>(CeilDiv(count, slabs));
       const double tasks = static_cast<double>(CeilDiv(slabs * parts, threads));
       const double task = CyclesOf(rates, rows, n) * terms + add * static_cast<double>(rows * n);
       const double time = batches * (tasks + Late(tasks, threads)) * task + (batches - 1) * round;
@@ -323,15 +327,14 @@ Tiling MakeTiling(const Contraction& c, int64_t copies, int threads, int64_t lim
   t.a_in_place = ReadsInPlace(c, t, unit);
   if (t.a_in_place) {
     t.a_panels = 1;  // those that are packed have others beside them
-    rates.a = 0.3;
+    rates.a = 0.7;   // of a line that each panel of columns fetches again
   }
   copies = std::max<int64_t>(copies, 1);
   double cycles = INFINITY;
   const auto try_budget = [&](const Budget& budget) {
     ChooseBlocks(t, m, n, budget);
-    // Two phases that are zipped are one task.
-    const double share = c.zipped ? 1 : c.share;
     if (threads > 1) {
+      const double share = c.share / c.pair;
       cycles = ShareOut(t, m, n, static_cast<double>(copies) * share, threads, rates);
     }
     t.slots = std::clamp<int64_t>(Product(copies, CeilDiv(m, t.mb), CeilDiv(n, t.nb)), 1, threads);
