@@ -110,9 +110,9 @@ template <class T>
 void PackScatteredTaps(const T* source, const TapRect& rect, const int64_t* offsets,
                        const Panels<float>& panels) {
   const int64_t width = panels.width;
-  for (int64_t p = 0; p < rect.rows; p += width) {
-    const int64_t count = std::min(width, rect.rows - p);
-    for (int64_t c = 0; c < rect.channels; ++c) {
+  for (int64_t c = 0; c < rect.channels; ++c) {
+    for (int64_t p = 0; p < rect.rows; p += width) {
+      const int64_t count = std::min(width, rect.rows - p);
       const T* from = source + (p * rect.row_stride + c * rect.channel_stride);
       float* to = panels.At(c, p);
       for (int64_t t = 0; t < rect.taps; ++t, to += rect.channels * width) {
@@ -406,40 +406,52 @@ HWY_INLINE void TurnFourRuns(const float* source, int64_t taps, float* to, int64
   hn::StoreU(v1, d, to + tap_floats);
 }
 
+// Up to a panel of rows, of one channel.
 template <class T>
-void PackTapRect(const T* source, const TapRect& rect, const Panels<float>& panels) {
-  const int64_t width = panels.width, step = rect.row_stride, taps = rect.taps;
-  [[maybe_unused]] const bool aligned = reinterpret_cast<uintptr_t>(source) % alignof(float) == 0;
-  float* panel = panels.first;
-  for (int64_t p = 0; p < rect.rows; p += width, panel += panels.depth * width) {
-    const int64_t count = std::min(width, rect.rows - p);
-    int64_t r = 0;
-    for (; r + 4 <= count; r += 4) {
-      const T* from = source + (p + r) * step;
-      if (rect.channel_stride == taps) {
-        TurnFourKernels(from, step, rect, panel + r, width);
+HWY_INLINE void TurnKernelsOfChannel(const T* from, const TapRect& rect, int64_t rows, float* to,
+                                     int64_t width) {
+  const int64_t step = rect.row_stride, taps = rect.taps, tap_floats = rect.channels * width;
+  [[maybe_unused]] const bool runs = step == taps && (taps == 2 || taps == 3) &&
+                                     reinterpret_cast<uintptr_t>(from) % alignof(float) == 0;
+  for (; rows >= 4; rows -= 4, from += 4 * step, to += 4) {
+    if constexpr (sizeof(T) == sizeof(float)) {
+      if (runs) {
+        TurnFourRuns(from, taps, to, tap_floats);
         continue;
       }
-      for (int64_t c = 0; c < rect.channels; ++c, from += rect.channel_stride) {
-        float* to = panel + c * width + r;
-        if constexpr (sizeof(T) == sizeof(float)) {
-          if (step == taps && (taps == 2 || taps == 3) && aligned) {
-            TurnFourRuns(from, taps, to, rect.channels * width);
-            continue;
-          }
-        }
-        TurnFourRows(from, from + step, from + 2 * step, from + 3 * step, taps, to,
-                     rect.channels * width);
-      }
     }
-    for (; r < count; ++r) {
-      const T* from = source + (p + r) * step;
-      for (int64_t c = 0; c < rect.channels; ++c) {
-        for (int64_t t = 0; t < taps; ++t) {
-          panel[(t * rect.channels + c) * width + r] =
-              Widen(LoadAt<T>(from, c * rect.channel_stride + t));
-        }
-      }
+    TurnFourRows(from, from + step, from + 2 * step, from + 3 * step, taps, to, tap_floats);
+  }
+  for (; rows > 0; --rows, from += step, ++to) {
+    for (int64_t t = 0; t < taps; ++t) to[t * tap_floats] = Widen(LoadAt<T>(from, t));
+  }
+}
+
+template <class T>
+void PackTapRect(const T* source, const TapRect& rect, const Panels<float>& panels) {
+  const int64_t width = panels.width, panel_floats = panels.depth * width;
+  // Channel by channel, where the rows of a channel are next to each other: it is read in order,
+  // and lines of the panels are written at once.
+  for (int64_t c = 0; c < (rect.channel_stride == rect.taps ? 0 : rect.channels); ++c) {
+    const T* const from = source + c * rect.channel_stride;
+    float* to = panels.first + c * width;
+    for (int64_t p = 0; p < rect.rows; p += width, to += panel_floats) {
+      TurnKernelsOfChannel(from + p * rect.row_stride, rect, std::min(width, rect.rows - p), to,
+                           width);
+    }
+  }
+  if (rect.channel_stride != rect.taps) return;
+  float* panel = panels.first;
+  for (int64_t p = 0; p < rect.rows; p += width, panel += panel_floats) {
+    const T* from = source + p * rect.row_stride;
+    const int64_t count = std::min(width, rect.rows - p);
+    int64_t r = 0;
+    for (; r + 4 <= count; r += 4, from += 4 * rect.row_stride) {
+      TurnFourKernels(from, rect.row_stride, rect, panel + r, width);
+    }
+    for (int64_t c = 0; c < rect.channels; ++c) {
+      TurnKernelsOfChannel(from + c * rect.channel_stride, rect, count - r, panel + c * width + r,
+                           width);
     }
   }
 }
