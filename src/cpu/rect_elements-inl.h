@@ -383,12 +383,19 @@ template <class T, class E, class Kernels>
 HWY_INLINE void ForEachChannels(const T* source, const TapRect& rect, const Panels<E>& panels,
                                 const Kernels& kernels) {
   constexpr int64_t kEach = kTermsOf<E>;
-  for (int64_t p = 0; p < rect.rows; p += panels.width) {
-    const int64_t count = std::min(panels.width, rect.rows - p);
-    for (int64_t c = 0; c < rect.channels; c += kEach) {
-      kernels(source + (p * rect.row_stride + c * rect.channel_stride), rect.channels - c, count,
-              panels.At(c / kEach, p));
+  const auto some = [&](int64_t p, int64_t c) {
+    kernels(source + (p * rect.row_stride + c * rect.channel_stride), rect.channels - c,
+            std::min(panels.width, rect.rows - p), panels.At(c / kEach, p));
+  };
+  // In the order of memory.
+  if (rect.row_stride > rect.channel_stride) {
+    for (int64_t p = 0; p < rect.rows; p += panels.width) {
+      for (int64_t c = 0; c < rect.channels; c += kEach) some(p, c);
     }
+    return;
+  }
+  for (int64_t c = 0; c < rect.channels; c += kEach) {
+    for (int64_t p = 0; p < rect.rows; p += panels.width) some(p, c);
   }
 }
 
