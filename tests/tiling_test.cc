@@ -6,7 +6,9 @@
 
 #include <random>
 #include <tuple>
+#include <vector>
 
+#include "cpu/block_tasks.h"
 #include "cpu/element.h"
 #include "cpu/engine.h"
 #include "cpu/lines.h"
@@ -182,6 +184,77 @@ TEST(Tiling, FitsItsMemoryOnEveryVectorUnit) {
   EXPECT_GT(in_parts, 100);
   EXPECT_GT(of_taps, 100);
   EXPECT_GT(quads, 1000);
+}
+
+// Marks what each task has, in steps of a row and a column of a tile.
+TEST(BlockTasks, CoverEveryTileOnce) {
+  int64_t tails = 0;
+  for (uint64_t seed = 0; seed < 1000; ++seed) {
+    const Problem problem = RandomProblem(seed);
+    const int64_t copies = problem.groups * CountPhases(problem);
+    for (const VectorUnit& unit : kUnits) {
+      const Contraction c = Largest(problem, unit);
+      for (const int threads : {1, 3, 16, 64}) {
+        SCOPED_TRACE(testing::Message() << "seed " << seed << " " << unit.name << " " << threads);
+        const Tiling t = MakeTiling(c, copies, threads, -1, unit);
+        const BlockTasks tasks(t, c, copies);
+        const int64_t row_unit = t.o_is_n ? t.mr : t.nr, o_unit = t.o_is_n ? t.nr : t.mr;
+        const int64_t rows = CeilDiv(c.rows(), row_unit), o = CeilDiv(c.o, o_unit);
+        if (t.slabs > 0 || rows == 0 || o == 0 || copies > 100000 / rows / o) continue;
+        std::vector<int> hits(static_cast<size_t>(copies * rows * o));
+        for (int64_t i = 0; i < tasks.count(); ++i) {
+          const BlockTasks::Place at = tasks.At(i);
+          ASSERT_LE(at.rows.size(), t.o_is_n ? t.mb : t.nb);
+          ASSERT_LE(at.o.size(), t.o_is_n ? t.nb : t.mb);
+          for (int64_t r = at.rows.begin / row_unit; r * row_unit < at.rows.end && r < rows; ++r) {
+            for (int64_t n = at.o.begin / o_unit; n * o_unit < at.o.end && n < o; ++n) {
+              ++hits[static_cast<size_t>((at.copy * rows + r) * o + n)];
+            }
+          }
+        }
+        for (const int times : hits) ASSERT_EQ(times, 1);
+        tails += t.tail_from >= 0;
+      }
+    }
+  }
+  EXPECT_GT(tails, 100);
+}
+
+TEST(Contraction, PhasesInOrderAreAllOfThem) {
+  int64_t several = 0;
+  for (uint64_t seed = 0; seed < 4000; ++seed) {
+    Problem problem = RandomProblem(seed);
+    problem.pass = Pass::kDgrad;
+    if (seed % 3 == 0) problem.axes[1].pad = -static_cast<int64_t>(seed % 7);
+    if (seed % 5 == 0) problem.axes[2].in = 1;  // fewer positions than phases
+    const int64_t phases = CountPhases(problem);
+    std::vector<int> hits(static_cast<size_t>(phases));
+    for (int64_t i = 0; i < phases; ++i) {
+      const int64_t phase = PhaseInOrder(problem, i);
+      ASSERT_GE(phase, 0);
+      ASSERT_LT(phase, phases);
+      ASSERT_EQ(hits[static_cast<size_t>(phase)]++, 0) << "seed " << seed;
+    }
+    several += phases > 1;
+  }
+  EXPECT_GT(several, 1000);
+}
+
+// 3x3, stride 2, padding 1: odd positions have two taps, even ones one.
+TEST(Contraction, PhasesWithMoreTapsComeFirst) {
+  Problem p;
+  p.pass = Pass::kDgrad;
+  p.batch = 1;
+  p.ci = p.co = 64;
+  for (int a = 1; a < kAxes; ++a) p.axes[a] = {14, 7, 3, 2, 1, 1};
+  SetDenseStrides(p);
+  ToChannelsLast(p);
+  ASSERT_EQ(CountPhases(p), 4);
+  std::vector<int64_t> taps;
+  for (int64_t i = 0; i < 4; ++i) {
+    taps.push_back(MakeContraction(p, 0, PhaseInOrder(p, i)).taps());
+  }
+  EXPECT_EQ(taps, (std::vector<int64_t>{4, 2, 2, 1}));
 }
 
 // Every phase fits into what was planned for the largest.

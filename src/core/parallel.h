@@ -18,10 +18,9 @@ struct Team {
   // where waking 16 takes 3.
   int woken = 0;
 
+  int Woken() const { return woken > threads ? woken : threads; }
   // Some of its threads.
-  Team Of(int64_t some) const {
-    return {static_cast<int>(some), host, woken > threads ? woken : threads};
-  }
+  Team Of(int64_t some) const { return {static_cast<int>(some), host, Woken()}; }
 };
 
 // That this process may run on.

@@ -355,7 +355,7 @@ Contraction MakeLargestContraction(const Problem& p) {
   // Another phase may have the taps for it.
   if (c.beyond == 0 && !c.zipped && c.o <= kFewOutputs) FillUp(c.axes[kAxes - 1], c);
   if (c.zipped) {  // the last axis has both phases in each pair
-    c.pair =
+    c.largest_pair =
         static_cast<double>(p.axes[kAxes - 1].taps) / static_cast<double>(c.axes[kAxes - 1].taps);
     c.share *= 2;
   }

@@ -87,8 +87,8 @@ struct Contraction {
 
   // Of the largest of several phases: the work of one of them, on average, as a share of its own.
   double share = 1;
-  // The same, of the largest of several pairs that are zipped.
-  double pair = 1;
+  // Zipped: the work of the largest pair, as a multiple of its own.
+  double largest_pair = 1;
 
   int64_t taps() const { return axes[0].taps * axes[1].taps * axes[2].taps; }
   int64_t pixels() const { return axes[0].pixels * axes[1].pixels * axes[2].pixels; }  // one image
@@ -111,7 +111,8 @@ inline RowPlace PlaceOfRow(const Contraction& c, int64_t row) {
 // count once.
 int64_t CountPhases(const Problem& problem);
 
-// The i-th of them, those with more taps first: the last tasks of a run should be short.
+// The i-th of them: along each axis, without dilation, those with more taps first, so that the last
+// tasks of a run are short.
 int64_t PhaseInOrder(const Problem& problem, int64_t i);
 
 // `odd`: the second of two that are zipped.

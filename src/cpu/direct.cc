@@ -210,7 +210,7 @@ DirectTiling DirectTilingOf(const Problem& problem, int threads, int64_t limit) 
     if (!c.sum_pixels) CutPixels(c, threads, tiling);
     const int64_t tasks = problem.samples() * tiling.block_tasks * tiling.image_tasks *
                           tiling.bands * tiling.column_tasks * tiling.chunk_parts;
-    // A thread that is woken for less than 10 us of work costs more than it does.
+    // A thread that is given less than 10 us of work costs more than it does.
     const double most = std::clamp(WorkOf(problem) / 3e5, 1.0, double(threads));
     tiling.slots = std::clamp<int64_t>(tasks, 1, static_cast<int64_t>(most));
   };

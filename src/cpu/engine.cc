@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "core/text.h"
+#include "cpu/block_tasks.h"
 #include "cpu/contract.h"
 #include "cpu/dead_taps.h"
 #include "cpu/lines.h"
@@ -24,53 +25,14 @@ Problem OneSample(Problem p) {
   return p;
 }
 
-// The tasks of a pass: `copies` contractions (samples times groups times phases), each cut into
-// blocks; first the large ones of all of them.
-class Tasks {
- public:
-  struct Place {
-    int64_t copy;
-    Range rows, o;
-  };
-
-  Tasks(const Tiling& t, const Contraction& largest, int64_t copies)
-      : t_(t),
-        copies_(copies),
-        row_block_(t.o_is_n ? t.mb : t.nb),
-        o_block_(t.o_is_n ? t.nb : t.mb),
-        o_blocks_(CeilDiv(largest.o, o_block_)) {
-    const int64_t rows = largest.rows(), tail = t.tail_from < 0 ? rows : t.tail_from;
-    large_ = CeilDiv(tail, row_block_);
-    small_ = tail < rows ? CeilDiv(rows - tail, t.tail_rows) : 0;
-  }
-
-  int64_t count() const { return copies_ * o_blocks_ * (large_ + small_); }
-
-  Place At(int64_t task) const {
-    const int64_t large_tasks = copies_ * o_blocks_ * large_;
-    const bool is_large = task < large_tasks;
-    if (!is_large) task -= large_tasks;
-    const int64_t each = o_blocks_ * (is_large ? large_ : small_), i = task % each;
-    const int64_t rows = is_large ? row_block_ : t_.tail_rows;
-    const int64_t row = (is_large ? 0 : t_.tail_from) + i / o_blocks_ * rows;
-    const int64_t o = i % o_blocks_ * o_block_;
-    return {task / each, {row, row + rows}, {o, o + o_block_}};
-  }
-
-  void Run(const Place& at, const Contraction& c, const BlockOperands& operands, DataType type,
-           float* memory, const Contraction* odd = nullptr) const {
-    const Range rows{at.rows.begin, std::min(at.rows.end, c.rows())};
-    const Range o{at.o.begin, std::min(at.o.end, c.o)};
-    if (rows.size() <= 0 || o.size() <= 0) return;  // a phase with fewer pixels than the first
-    BlockFunctionOf(type)(c, t_, operands, t_.o_is_n ? rows : o, t_.o_is_n ? o : rows, memory,
-                          {.odd = odd});
-  }
-
- private:
-  const Tiling& t_;
-  int64_t copies_, row_block_, o_block_, o_blocks_;
-  int64_t large_ = 0, small_ = 0;  // blocks of rows
-};
+void RunTask(const BlockTasks::Place& at, const Tiling& t, const Contraction& c,
+             const BlockOperands& operands, DataType type, float* memory, const Contraction* odd) {
+  const Range rows{at.rows.begin, std::min(at.rows.end, c.rows())};
+  const Range o{at.o.begin, std::min(at.o.end, c.o)};
+  if (rows.size() <= 0 || o.size() <= 0) return;  // a phase with fewer pixels than the first
+  BlockFunctionOf(type)(c, t, operands, t.o_is_n ? rows : o, t.o_is_n ? o : rows, memory,
+                        {.odd = odd});
+}
 
 // Each slot's memory, on a cache line of its own.
 float* SlotMemory(const Tiling& tiling, void* workspace, int slot) {
@@ -115,15 +77,17 @@ void RunSlabs(const Contraction& c, const Tiling& t, const BlockOperands& operan
     first += t.slabs;
   } while (first < chunks);
   if (!t.stores_last) return;
-  // All taps of a block of channels, which share cache lines of the result, and a panel of columns,
-  // which do not.
+  // All taps of a block of channels, which share cache lines of the result, and columns, which do
+  // not: as many at once as leave every thread two parts.
   const int64_t most = Tiling::kMostColumns / t.mr * t.mr;
   const int64_t together = std::min(most, CeilDiv(c.row_block * c.taps(), t.mr) * t.mr);
-  const int64_t panels = CeilDiv(all.end, t.nr);
-  ForRanges(team, CeilDiv(rows, together) * panels, 1, [&](int slot, int64_t i, int64_t) {
-    const int64_t m = i / panels * together, n = i % panels * t.nr;
+  const int64_t row_parts = CeilDiv(rows, together), panels = CeilDiv(all.end, t.nr);
+  const int64_t at_once = std::max<int64_t>(1, panels * row_parts / (2 * team.threads)) * t.nr;
+  const int64_t column_parts = CeilDiv(all.end, at_once);
+  ForRanges(team, row_parts * column_parts, 1, [&](int slot, int64_t i, int64_t) {
+    const int64_t m = i / column_parts * together, n = i % column_parts * at_once;
     step(slot, BlockStep::kStore, {m, std::min(m + together, rows)},
-         {n, std::min(n + t.nr, all.end)}, 0, sums);
+         {n, std::min(n + at_once, all.end)}, 0, sums);
   });
 }
 
@@ -233,7 +197,7 @@ bool RunPass(const Problem& p, const Operands& operands, float beta, const Team&
   const Contractions contractions(p);
   const Tiling tiling = ChooseTiling(contractions, p, team.threads, workspace_bytes);
   const Team crew = team.Of(tiling.slots);
-  const Tasks tasks(tiling, contractions.largest(), Copies(p));
+  const BlockTasks tasks(tiling, contractions.largest(), Copies(p));
   const int64_t phases = CountPhases(p);
   BlockOperands all{.g = dgrad ? operands.y : operands.x,
                     .other = writes_w ? operands.y : operands.w,
@@ -249,7 +213,7 @@ bool RunPass(const Problem& p, const Operands& operands, float beta, const Team&
   }
   const int64_t blocks = tiling.slabs > 0 ? 0 : tasks.count();
   ForRanges(crew, blocks, 1, [&](int slot, int64_t task, int64_t) {
-    const Tasks::Place at = tasks.At(task);
+    const BlockTasks::Place at = tasks.At(task);
     const int64_t phase = PhaseInOrder(p, at.copy % phases);
     const int64_t group = at.copy / phases % p.groups, sample = at.copy / phases / p.groups;
     const Contraction c = contractions.At(group, phase);
@@ -262,7 +226,8 @@ bool RunPass(const Problem& p, const Operands& operands, float beta, const Team&
                         sample * p.per_sample.bias + group * p.co * p.bias.stride);
     }
     const Contraction odd = c.zipped ? contractions.At(group, phase, true) : Contraction{};
-    tasks.Run(at, c, own, p.type, SlotMemory(tiling, workspace, slot), c.zipped ? &odd : nullptr);
+    RunTask(at, tiling, c, own, p.type, SlotMemory(tiling, workspace, slot),
+            c.zipped ? &odd : nullptr);
   });
   return sums_bias;
 }

@@ -103,6 +103,26 @@ struct TapRect {
   int64_t taps = 0;
 };
 
+// Calls kernels(from, rows, to) for each channel of each panel, in the order of memory: against it,
+// 512 channels of 256 rows took 1.3 to 1.8 times as long (Neoverse-N1).
+template <class T, class Kernels>
+HWY_INLINE void ForEachChannel(const T* source, const TapRect& rect, const Panels<float>& panels,
+                               const Kernels& kernels) {
+  const auto some = [&](int64_t p, int64_t c) {
+    kernels(source + (p * rect.row_stride + c * rect.channel_stride),
+            std::min(panels.width, rect.rows - p), panels.At(c, p));
+  };
+  if (rect.row_stride > rect.channel_stride) {
+    for (int64_t p = 0; p < rect.rows; p += panels.width) {
+      for (int64_t c = 0; c < rect.channels; ++c) some(p, c);
+    }
+    return;
+  }
+  for (int64_t c = 0; c < rect.channels; ++c) {
+    for (int64_t p = 0; p < rect.rows; p += panels.width) some(p, c);
+  }
+}
+
 // panels[t * channels + c, r] = source[r * row_stride + c * channel_stride + offsets[t]]: the taps
 // of one stride phase, of kernels whose taps are next to each other. A kernel is a cache line or
 // so; tap by tap over all kernels it would be fetched again for each.
@@ -110,18 +130,13 @@ template <class T>
 void PackScatteredTaps(const T* source, const TapRect& rect, const int64_t* offsets,
                        const Panels<float>& panels) {
   const int64_t width = panels.width;
-  for (int64_t c = 0; c < rect.channels; ++c) {
-    for (int64_t p = 0; p < rect.rows; p += width) {
-      const int64_t count = std::min(width, rect.rows - p);
-      const T* from = source + (p * rect.row_stride + c * rect.channel_stride);
-      float* to = panels.At(c, p);
-      for (int64_t t = 0; t < rect.taps; ++t, to += rect.channels * width) {
-        for (int64_t r = 0; r < count; ++r) {
-          to[r] = Widen(LoadAt<T>(from, r * rect.row_stride + offsets[t]));
-        }
+  ForEachChannel(source, rect, panels, [&](const T* from, int64_t rows, float* to) {
+    for (int64_t t = 0; t < rect.taps; ++t, to += rect.channels * width) {
+      for (int64_t r = 0; r < rows; ++r) {
+        to[r] = Widen(LoadAt<T>(from, r * rect.row_stride + offsets[t]));
       }
     }
-  }
+  });
 }
 
 #if HWY_TARGET == HWY_SCALAR
@@ -429,20 +444,14 @@ HWY_INLINE void TurnKernelsOfChannel(const T* from, const TapRect& rect, int64_t
 
 template <class T>
 void PackTapRect(const T* source, const TapRect& rect, const Panels<float>& panels) {
-  const int64_t width = panels.width, panel_floats = panels.depth * width;
-  // Channel by channel, where the rows of a channel are next to each other: it is read in order,
-  // and lines of the panels are written at once.
-  for (int64_t c = 0; c < (rect.channel_stride == rect.taps ? 0 : rect.channels); ++c) {
-    const T* const from = source + c * rect.channel_stride;
-    float* to = panels.first + c * width;
-    for (int64_t p = 0; p < rect.rows; p += width, to += panel_floats) {
-      TurnKernelsOfChannel(from + p * rect.row_stride, rect, std::min(width, rect.rows - p), to,
-                           width);
-    }
+  const int64_t width = panels.width;
+  if (rect.channel_stride != rect.taps) {
+    return ForEachChannel(source, rect, panels, [&](const T* from, int64_t rows, float* to) {
+      TurnKernelsOfChannel(from, rect, rows, to, width);
+    });
   }
-  if (rect.channel_stride != rect.taps) return;
   float* panel = panels.first;
-  for (int64_t p = 0; p < rect.rows; p += width, panel += panel_floats) {
+  for (int64_t p = 0; p < rect.rows; p += width, panel += panels.depth * width) {
     const T* from = source + p * rect.row_stride;
     const int64_t count = std::min(width, rect.rows - p);
     int64_t r = 0;
@@ -450,8 +459,7 @@ void PackTapRect(const T* source, const TapRect& rect, const Panels<float>& pane
       TurnFourKernels(from, rect.row_stride, rect, panel + r, width);
     }
     for (int64_t c = 0; c < rect.channels; ++c) {
-      TurnKernelsOfChannel(from + c * rect.channel_stride, rect, count - r, panel + c * width + r,
-                           width);
+      TurnKernelsOfChannel(from + c * rect.taps, rect, count - r, panel + c * width + r, width);
     }
   }
 }

@@ -62,14 +62,13 @@ struct Rates {
 };
 
 Rates RatesOf(const Contraction& c, const Tiling& t, const VectorUnit& unit) {
-  constexpr double kRun = 8;
-  // AVX-512 multiplies faster than caches follow: with 16 threads 0.9 cycles were measured for
-  // copies, 1.5 for turned values, and more for those of a sum over pixels, which no cache of one
-  // core holds.
+  // AVX-512 multiplies faster than caches follow: with 16 threads (Sapphire-Rapids class) 0.9
+  // cycles were measured for copies, 1.5 for turned values, 2.4 for those that are moved one by
+  // one, and more for those of a sum over pixels, which no cache of one core holds.
   const bool is_wide = unit.lanes > 8;
   const double wide = !is_wide ? 1 : c.sum_pixels ? 5 : 3;
-  const double copied = is_wide ? 0.3 : 0.2, turned = is_wide ? 0.5 : 0.4;
-  const double gathered = is_wide ? 0.8 : 2;  // one by one, which is as slow everywhere
+  const double copied = is_wide ? 0.3 : 0.2, turned = is_wide ? 0.5 : 0.4;  // times `wide`
+  const double gathered = is_wide ? 0.8 : 2, for_run = 8;
   const bool g_copied =
       c.sum_pixels ? c.g.channel == 1 || t.a_by_rows : t.a_by_rows || c.g.at[kAxes - 1] == 1;
   const bool scattered = !c.sum_pixels && c.taps() > 1 && c.w.at[kAxes - 1] != 1;
@@ -79,7 +78,7 @@ Rates RatesOf(const Contraction& c, const Tiling& t, const VectorUnit& unit) {
   const int64_t run =
       c.g.channel == 1 ? std::min<int64_t>(c.channels, 48) : c.axes[kAxes - 1].pixels;
   const double g =
-      (g_copied ? copied : turned) + kRun / static_cast<double>(std::max<int64_t>(run, 1));
+      (g_copied ? copied : turned) + for_run / static_cast<double>(std::max<int64_t>(run, 1));
   const double multiply_adds = (unit.lanes <= 4 ? 16.0 : 2.0 * unit.lanes) *
                                static_cast<double>(t.terms_each * (t.k_unit > 1 ? 4 : 1));
   return t.o_is_n ? Rates{wide * g, wide * o, multiply_adds}
@@ -116,10 +115,10 @@ double CyclesOf(const Rates& rates, int64_t mb, int64_t nb) {
   return m * n / rates.multiply_adds + m * rates.a + n * rates.b;
 }
 
-// By how many blocks the last thread ends late, where each has `rounds` of them. Of 16 cores some
-// are up to 1.4 times as slow as the others, which have somebody else's thread beside them: the
-// last ended 1.37 times as late as the mean with one or two blocks each, 1.13 times with three,
-// 1.09 with four, when others do what it has not begun.
+// By how many blocks the last of two threads or more ends late, where each has `rounds` of them. Of
+// 16 cores (Sapphire-Rapids class) those that somebody else uses too are up to 1.4 times as slow:
+// the last thread ended 1.37 times as late as the mean with one or two blocks each, 1.13 times with
+// three, 1.09 with four, when others do what it has not begun.
 double Late(double rounds, int threads) {
   return (0.42 - 0.84 / threads) * (rounds <= 2 ? rounds : 1);
 }
@@ -155,12 +154,16 @@ double ShareOut(Tiling& t, int64_t m, int64_t n, double work, int threads, const
     const int64_t o_block = EvenBlock(o, i, o_unit);
     if (CeilDiv(o, o_block) != i) continue;
     const double tasks = work * static_cast<double>(i);  // for each block of rows
+    int64_t before = 0;
     for (int rounds = 1; rounds <= most_rounds; ++rounds) {
       const double blocks = rounds * threads / tasks, late = Late(rounds, threads);
       const int64_t large = static_cast<int64_t>(blocks);
       const int64_t even = EvenBlock(rows, std::max(least_blocks, large), row_unit);
-      const double each = std::ceil(tasks * static_cast<double>(CeilDiv(rows, even)) / threads);
-      best.Consider({even, o_block, -1, 0, (each + Late(each, threads)) * cycles(even, o_block)});
+      if (even != before) {
+        const double each = std::ceil(tasks * static_cast<double>(CeilDiv(rows, even)) / threads);
+        best.Consider({even, o_block, -1, 0, (each + Late(each, threads)) * cycles(even, o_block)});
+      }
+      before = even;
       if (rounds > 2 || large < 1) continue;
       const double all_blocks = blocks * (1 + late / rounds);
       const int64_t block =
@@ -193,6 +196,7 @@ void ChooseBlocks(Tiling& t, int64_t m, int64_t n, const Budget& budget) {
       RoundDown(t.keeps_c ? std::min(kMostRows, budget.c / t.nb) : kMostRows, t.mr);
   t.mb = EvenBlock(m, CeilDiv(m, rows), t.mr);
   t.tail_from = -1;
+  t.tail_rows = 0;
 }
 
 // The whole result as one block, its chunks side by side, if that beats blocks of `t`, which take
@@ -200,7 +204,7 @@ void ChooseBlocks(Tiling& t, int64_t m, int64_t n, const Budget& budget) {
 bool SplitSum(Tiling& t, int64_t m, int64_t n, int threads, const Chunks& chunks, int64_t limit,
               const Rates& rates, int64_t l2_floats, double cycles) {
   constexpr int64_t kMostShared = 4 << 20;
-  // Cycles to start all threads twice.
+  // Cycles to start all threads twice: 6 us of 16 (Sapphire-Rapids class).
   const double round = 1000.0 * threads;
   if (m > kMostShared || n > Tiling::kMostColumns || chunks.chained) return false;
   Tiling split = t;
@@ -208,6 +212,7 @@ bool SplitSum(Tiling& t, int64_t m, int64_t n, int threads, const Chunks& chunks
   split.nb = RoundUp(n, t.nr);
   split.keeps_c = true;
   split.tail_from = -1;
+  split.tail_rows = 0;
   if (split.nb > Tiling::kMostColumns) return false;
   const int64_t count = chunks.count(), most = kMostShared / split.slab_floats();
   const double terms = static_cast<double>(t.kc);
@@ -311,7 +316,7 @@ int64_t TermsEach(const Contraction& c, const VectorUnit& unit) {
 Tiling MakeTiling(const Contraction& c, int64_t copies, int threads, int64_t limit,
                   const VectorUnit& unit) {
   const Chunks chunks = MakeChunks(c);
-  // A thread that is woken for less than 10 us of work (Neoverse-V1: 200 000 multiply-adds) costs
+  // A thread that is given less than 10 us of work (Neoverse-V1: 200 000 multiply-adds) costs
   // more than it does.
   const double work = static_cast<double>(copies) * c.share * static_cast<double>(c.rows()) *
                       static_cast<double>(c.o) * static_cast<double>(chunks.outer) *
@@ -327,14 +332,16 @@ Tiling MakeTiling(const Contraction& c, int64_t copies, int threads, int64_t lim
   t.a_in_place = ReadsInPlace(c, t, unit);
   if (t.a_in_place) {
     t.a_panels = 1;  // those that are packed have others beside them
-    rates.a = 0.7;   // of a line that each panel of columns fetches again
+    // A copy's cycles at most: 0.7, for lines that each panel of columns fetches again, with
+    // AVX-512.
+    rates.a = std::min(rates.a, 0.7);
   }
   copies = std::max<int64_t>(copies, 1);
   double cycles = INFINITY;
   const auto try_budget = [&](const Budget& budget) {
     ChooseBlocks(t, m, n, budget);
     if (threads > 1) {
-      const double share = c.share / c.pair;
+      const double share = c.share / c.largest_pair;
       cycles = ShareOut(t, m, n, static_cast<double>(copies) * share, threads, rates);
     }
     t.slots = std::clamp<int64_t>(Product(copies, CeilDiv(m, t.mb), CeilDiv(n, t.nb)), 1, threads);

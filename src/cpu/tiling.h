@@ -38,8 +38,8 @@ struct Tiling {
   int nr = 12;               // vectors * lanes
   int64_t mb = 0;            // rows of a block, a multiple of mr
   int64_t nb = 0;            // columns of a block, a multiple of nr
-  int64_t tail_from = -1;    // rows (of the side that is not o) from here on are cut smaller: into
-  int64_t tail_rows = 0;     // blocks of so many; -1: none are
+  int64_t tail_from = -1;    // rows, of the side that is not o, from here on; -1: none
+  int64_t tail_rows = 0;     // are cut into blocks of so many instead
   int64_t terms_each = 1;    // of an element of a and b
   int64_t k_unit = 1;        // depths of panels are multiples of it
   int64_t kc = 0;            // depth of a block: terms of the longest chunk
