@@ -32,6 +32,7 @@ class LinesInPlace : public DirectTaskOf<T, U, LinesInPlace<T, U>> {
       : Base(work, task, memory),
         sums_(PickedSumsInPlace(kType)),
         slides_(last_.taps > 1 && std::abs(last_.tap_step) == last_.pixel_step),
+        one_line_(sums_.line_pixels > 0 && slides_ && c_.axes[0].taps * c_.axes[1].taps == 1),
         zeros_(memory),
         nowhere_(memory + memory_.zero_floats / 2) {
     std::fill(zeros_, zeros_ + memory_.zero_floats, 0.0f);
@@ -45,7 +46,7 @@ class LinesInPlace : public DirectTaskOf<T, U, LinesInPlace<T, U>> {
   // Lines of taps; those outside, which have no effect if the other factors are finite, only if
   // they are not. visit(number of the line, its first position or null)
   template <class Visit>
-  void ForEachLine(int64_t image, int64_t line, bool finite, const Visit& visit) const {
+  HWY_INLINE void ForEachLine(int64_t image, int64_t line, bool finite, const Visit& visit) const {
     if (last_.taps == 0) return;
     const GatherAxis &axis0 = c_.axes[0], &axis1 = c_.axes[1];
     const int64_t depth = line / axis1.pixels, height = line % axis1.pixels;
@@ -89,10 +90,11 @@ class LinesInPlace : public DirectTaskOf<T, U, LinesInPlace<T, U>> {
   void Forget() {}
 
   void SumTapsOfLine(int64_t image, int64_t line, const Range& columns) const {
-    const int64_t tile = sums_.tile_pixels;
+    const int64_t tile = one_line_ ? sums_.line_pixels : sums_.tile_pixels;
     for (int64_t at = columns.begin; at < columns.end; at += tile) {
       const int64_t rest = columns.end - at;
-      if (rest <= tile / 2) return SumTapsOfTile(image, line, {at, columns.end}, tile / 2);
+      if (rest <= tile / 2 && !one_line_)
+        return SumTapsOfTile(image, line, {at, columns.end}, tile / 2);
       SumTapsOfTile(image, line, {at, std::min(at + tile, columns.end)}, tile);
     }
   }
@@ -113,7 +115,8 @@ class LinesInPlace : public DirectTaskOf<T, U, LinesInPlace<T, U>> {
     ForEachLine(image, line, finite_, [&](int64_t i, const T* from) {
       terms[count++] = i * last_.taps;
       // Backwards, fetching the next tile's is not enough (Neoverse-N1: 2.9 ms, with this 2.2).
-      if (back) FetchPlaces(i, from, last_.first + columns.begin * last_.pixel_step, pixels);
+      if (back && !one_line_)
+        FetchPlaces(i, from, last_.first + columns.begin * last_.pixel_step, pixels);
       at += SetPlacesOfTaps(from, first, pixels, last_.taps, at);
     });
     void* out[SumsInPlace::kMostPixels];
@@ -138,7 +141,7 @@ class LinesInPlace : public DirectTaskOf<T, U, LinesInPlace<T, U>> {
                     .bias = terms_,
                     .out = out,
                     .beta = work_.beta,
-                    .ahead = count > 1 ? next * last_.pixel_step * c_.g.at[2] : 0},
+                    .ahead = count > 1 || one_line_ ? next * last_.pixel_step * c_.g.at[2] : 0},
                    static_cast<int>(pixels));
   }
 
@@ -162,7 +165,10 @@ class LinesInPlace : public DirectTaskOf<T, U, LinesInPlace<T, U>> {
              .taps = static_cast<int>(taps),
              .slides = slides_,
              .channels = o_count_,
-             .sums = {Chain(0) + (i * last_.taps + tap) * kLanes, memory_.block_floats, w_plane_}});
+             .sums = {Chain(0) + (i * last_.taps + tap) * kLanes, memory_.block_floats, w_plane_},
+             // Also where they were fetched: 4 to 12 % faster, more lines of taps 4 % slower.
+             .g_ahead = one_line_ ? pixels * last_.pixel_step * c_.g.at[2] : 0,
+             .v_ahead = one_line_ ? pixels * c_.v.at[2] : 0});
         tap += taps;
       }
     });
@@ -229,7 +235,8 @@ class LinesInPlace : public DirectTaskOf<T, U, LinesInPlace<T, U>> {
 
   const SumsInPlace& sums_;
   const bool slides_;
-  float* const zeros_;  // of all channels, and as many that nobody reads
+  const bool one_line_;  // of taps, in tiles of line_pixels
+  float* const zeros_;   // of all channels, and as many that nobody reads
   float* const nowhere_;
 };
 

@@ -53,12 +53,15 @@ struct PixelsInPlace {
   bool slides;
   int64_t channels;
   VectorsOfBlocks<float> sums;
+  // Elements from a position of g and from a pixel of v to those of the next run; 0: unknown.
+  int64_t g_ahead, v_ahead;
 };
 
 struct SumsInPlace {
   static constexpr int kMostPixels = 8;
 
   int tile_pixels;  // or half of them
+  int line_pixels;  // of a tile for one line of taps; 0: as others
   int tap_piece;    // taps of a piece, at most
   void (*sum_taps)(const TapsInPlace& tile, int pixels);
   int pixel_piece;
