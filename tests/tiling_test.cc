@@ -421,11 +421,12 @@ Problem SquareLayer(Pass pass, int64_t ci, int64_t co, int64_t in, int64_t taps,
   return p;
 }
 
-// A wider tile would fit 32 rows better, but not lines of 32 pixels, which taps could share.
+// A wider tile would fit 32 rows better, but not lines of 32 pixels, which taps could share. (Of so
+// many weights that vectors do not go along them.)
 TEST(Tiling, PrefersLinesThatTapsShare) {
   for (const auto& [pixels, vectors, shared] :
        {std::tuple{32, 2, true}, {48, 3, true}, {28, 3, false}}) {
-    const Problem p = SquareLayer(Pass::kDgrad, 32, 64, pixels, 3, 1);
+    const Problem p = SquareLayer(Pass::kFprop, 2049, 32, pixels, 3, 1);
     const Contraction c = Largest(p, kUnits[3]);
     const Tiling t = MakeTiling(c, 1, 1, -1, kUnits[3]);
     EXPECT_FALSE(t.o_is_n);
@@ -445,6 +446,32 @@ TEST(Tiling, PutsFewPhaseColumnsAcrossVectors) {
       EXPECT_EQ(MakeTiling(c, 1, 1, -1, unit).o_is_n, 4 * channels > unit.lanes) << unit.name;
     }
   }
+}
+
+// Taps share lines of a, whatever their length, and of b only those that are whole vectors. Of
+// channels first, which SquareLayer has.
+TEST(Tiling, PutsPixelsAcrossWideVectorsWhereTapsShareThem) {
+  const auto across = [&](Pass pass, int64_t ci, int64_t co, int64_t size, int64_t taps,
+                          int64_t stride, const VectorUnit& unit) {
+    return MakeTiling(Largest(SquareLayer(pass, ci, co, size, taps, stride), unit), 1, 1, -1, unit)
+        .o_is_n;
+  };
+  const VectorUnit wide = kUnits[3];
+  ASSERT_EQ(wide.lanes, 16);
+  EXPECT_TRUE(across(Pass::kFprop, 64, 64, 56, 3, 1, wide));
+  EXPECT_TRUE(across(Pass::kDgrad, 64, 64, 56, 3, 1, wide));
+  EXPECT_TRUE(across(Pass::kDgrad, 512, 512, 7, 3, 1, wide));
+  EXPECT_FALSE(across(Pass::kFprop, 512, 512, 7, 3, 1, wide));   // turns many weights
+  EXPECT_FALSE(across(Pass::kFprop, 128, 128, 56, 3, 2, wide));  // every second pixel
+  EXPECT_FALSE(across(Pass::kFprop, 64, 64, 56, 1, 1, wide));
+  EXPECT_FALSE(across(Pass::kFprop, 64, 40, 56, 3, 1, wide));  // 40 of 48 columns
+  EXPECT_FALSE(across(Pass::kFprop, 64, 24, 56, 3, 1, wide));  // of 32
+  EXPECT_FALSE(across(Pass::kFprop, 64, 64, 56, 3, 1, kUnits[1]));
+  EXPECT_FALSE(across(Pass::kDgrad, 64, 64, 56, 3, 1, kUnits[2]));
+  Problem line = SquareLayer(Pass::kFprop, 64, 64, 56, 3, 1);
+  line.axes[kAxes - 2] = {};
+  line.w.s[kAxes - 2] = 0;
+  EXPECT_FALSE(MakeTiling(Largest(line, wide), 1, 1, -1, wide).o_is_n);
 }
 
 // Of channels that are next to each other: enough for whole panels of one tap, not too many.

@@ -46,7 +46,7 @@ CONVGRAD_ALWAYS_INLINE void MultiplyPanels(A a, B b, const TileTerms& terms,
 #pragma GCC unroll 16
       for (int r = 0; r < kRows; ++r) {
         const auto x =
-            std::bit_cast<__m512bh>(_mm512_set1_epi32(std::bit_cast<int32_t>(a.Factor(r))));
+            std::bit_cast<__m512bh>(_mm512_set1_epi32(std::bit_cast<int32_t>(*a.FactorAt(r))));
 #pragma GCC unroll 8
         for (int j = 0; j < kVectors; ++j) sums[r][j] = _mm512_dpbf16_ps(sums[r][j], x, b_row[j]);
       }

@@ -21,7 +21,7 @@ struct PanelAt {
   CONVGRAD_ALWAYS_INLINE void Next() { at += kWidth; }
   CONVGRAD_ALWAYS_INLINE void Leap(int64_t) {}
   CONVGRAD_ALWAYS_INLINE const E* Vector(int i) const { return at + i * kUnit; }
-  CONVGRAD_ALWAYS_INLINE E Factor(int r) const { return at[r]; }
+  CONVGRAD_ALWAYS_INLINE const E* FactorAt(int r) const { return at + r; }
 };
 
 // By rows: kPitch elements from row to row.
@@ -33,7 +33,7 @@ struct RowsAt {
   RowsAt(const E* first, const TileTerms&) : at(first) {}
   CONVGRAD_ALWAYS_INLINE void Next() { ++at; }
   CONVGRAD_ALWAYS_INLINE void Leap(int64_t) {}
-  CONVGRAD_ALWAYS_INLINE E Factor(int r) const { return at[r * kPitch]; }
+  CONVGRAD_ALWAYS_INLINE const E* FactorAt(int r) const { return at + r * kPitch; }
 };
 
 // Runs of kRun elements are of one line. kPitch: elements from position to position.
@@ -65,7 +65,9 @@ struct LinesAt {
   CONVGRAD_ALWAYS_INLINE const E* Vector(int i) const {
     return at[i * kUnit / kRun] + i * kUnit % kRun;
   }
-  CONVGRAD_ALWAYS_INLINE E Factor(int r) const { return at[r / kRun][kPitch * (r % kRun)]; }
+  CONVGRAD_ALWAYS_INLINE const E* FactorAt(int r) const {
+    return at[r / kRun] + kPitch * (r % kRun);
+  }
 };
 
 // Terms that are anywhere in a tensor, which may be aligned to nothing; rows are contiguous.
@@ -86,10 +88,8 @@ struct PointersAt {
   }
   CONVGRAD_ALWAYS_INLINE void Next() { ++at; }
   CONVGRAD_ALWAYS_INLINE void Leap(int64_t) {}
-  CONVGRAD_ALWAYS_INLINE E Factor(int r) const {
-    E value;
-    __builtin_memcpy(&value, rows + r * static_cast<int64_t>(sizeof(E)), sizeof(E));
-    return value;
+  CONVGRAD_ALWAYS_INLINE const void* FactorAt(int r) const {
+    return rows + r * static_cast<int64_t>(sizeof(E));
   }
 };
 
