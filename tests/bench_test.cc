@@ -112,6 +112,7 @@ TEST_F(BenchCommandTest, JsonIsConsistent) {
       "--threads=1,2 --dir=FWD_D,BWD_W --stag=abx,axb --dtag=abx "
       "mb2_ic8oc16_ih14kh3ph1");
   ASSERT_EQ(rows.size(), 8u);
+  Limits limits;
   for (const Json& row : rows) {
     const double ms = row["ms"], gflops = row["gflops"];
     EXPECT_GT(ms, 0);
@@ -120,6 +121,10 @@ TEST_F(BenchCommandTest, JsonIsConsistent) {
     EXPECT_EQ(row["flops"], 2.0 * 2 * 8 * 16 * 40 * 40);
     EXPECT_GT(row["peak_pct"], 0.0);
     EXPECT_GT(row["floor_ratio"], 0.0);
+    // The peak of the problem's own time: no more than the machine's, by clocks.
+    const double peak = gflops / row["peak_pct"].get<double>() * 100;
+    EXPECT_GT(peak, 0);
+    EXPECT_LT(peak, 3e-9 * limits.PeakOf(DataType::kF32, row["threads"]).flops);
     // The floor is at least the time at the peak.
     EXPECT_LE(row["floor_ratio"].get<double>(), 100.001 / row["peak_pct"].get<double>());
     EXPECT_GE(row["workspace_bytes"], 0);

@@ -15,6 +15,7 @@
 #include "spec/canonicalize.h"
 #include "spec/check.h"
 #include "tools/case_memory.h"
+#include "tools/peak.h"
 #include "tools/tensor_buffer.h"
 
 namespace convgrad::tools {
@@ -227,6 +228,8 @@ class CaseTimer {
       if (contestant.once > budget_) contestant.samples = {contestant.once};
     }
     const bool alone = contestants_.size() == 1;
+    std::vector<double> peaks;
+    double peak_seconds = 0;
     const Clock::time_point begin = Clock::now();
     const bool counted = settings_.repetitions > 0;
     const int most = counted ? settings_.repetitions : kMostRepetitions;
@@ -235,7 +238,14 @@ class CaseTimer {
       for (Contestant& contestant : contestants_) {
         if (contestant.once <= budget_ || counted) contestant.Sample(alone);
       }
+      // Clocks go with the work of the last seconds, by a fifth on some machines: the peak is that
+      // of now. For a twentieth of the time.
+      if (peak_seconds > 0.05 * SecondsSince(begin)) continue;
+      const Clock::time_point before = Clock::now();
+      peaks.push_back(SamplePeak(row_.type, row_.threads));
+      peak_seconds += SecondsSince(before);
     }
+    row_.peak_flops = Summarize(peaks).seconds;
     row_.timing = Summarize(contestants_[0].samples);
     double seconds = 0, preemptions = 0;
     for (const Contestant& contestant : contestants_) {

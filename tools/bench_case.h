@@ -41,6 +41,7 @@ struct BenchRow {
   double flops = 0;
   double bytes = 0;  // of the tensors, those that a run needs, each once
   Timing timing;
+  double peak_flops = 0;  // per second, of its type and threads, measured in turns with it
   std::vector<PeerTiming> peers;
   double preemptions = 0;  // per second, while samples were taken: other programs had a core
 };

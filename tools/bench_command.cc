@@ -108,7 +108,7 @@ Result<int> BenchProblems(const BenchRequest& request) {
     }
   }
   if (rows.empty()) std::printf("nothing ran\n");
-  if (!rows.empty()) std::printf("\n%s", Summary(rows, limits).c_str());
+  if (!rows.empty()) std::printf("\n%s", Summary(rows).c_str());
   if (request.lenient) {
     const int64_t skipped = passed_over.problems.total();
     std::printf("%s %s skipped\n", Counted(skipped, "problem").c_str(),

@@ -113,16 +113,19 @@ std::string SlowestAbove(std::span<const BenchRow> rows, double least, Limits& l
   return text;
 }
 
+// For its own type the peak of its own time.
+double PeakOf(const BenchRow& row, DataType type, Limits& limits) {
+  return type == row.type ? row.peak_flops : limits.PeakOf(type, row.threads).flops;
+}
+
 }  // namespace
 
-double PeakShare(const BenchRow& row, Limits& limits) {
-  return Rate(row) / limits.PeakOf(row.type, row.threads).flops;
-}
+double PeakShare(const BenchRow& row) { return Rate(row) / row.peak_flops; }
 
 double FloorRatio(const BenchRow& row, Limits& limits) { return FloorRatio(row, row.type, limits); }
 
 double FloorRatio(const BenchRow& row, DataType type, Limits& limits) {
-  const double floor = std::max(row.flops / limits.PeakOf(type, row.threads).flops,
+  const double floor = std::max(row.flops / PeakOf(row, type, limits),
                                 row.bytes / limits.CopyRateOf(row.threads).bytes);
   return floor > 0 ? row.timing.seconds / floor : 0;
 }
@@ -138,11 +141,10 @@ std::string TableLine(const BenchRow& row, Limits& limits) {
   if (!row.refusal.empty()) {
     return Join("         -  ", RefusalText(row.refusal, row.problem), "\n");
   }
-  std::string text =
-      Format("%10.3f %6.1f%% %9.2f %6.1f%% %7.1f %12lld %3d %-9s", row.timing.seconds * 1e3,
-             row.timing.spread * 100, Rate(row) * 1e-9, 100 * PeakShare(row, limits),
-             FloorRatio(row, limits), static_cast<long long>(row.workspace_bytes), row.threads,
-             row.kernel.c_str());
+  std::string text = Format(
+      "%10.3f %6.1f%% %9.2f %6.1f%% %7.1f %12lld %3d %-9s", row.timing.seconds * 1e3,
+      row.timing.spread * 100, Rate(row) * 1e-9, 100 * PeakShare(row), FloorRatio(row, limits),
+      static_cast<long long>(row.workspace_bytes), row.threads, row.kernel.c_str());
   text += PeerColumns(row) + Join("  ", row.problem, "\n");
   for (const PeerTiming& peer : row.peers) {
     if (peer.wrong) text += Join("           ", peer.name, " is wrong: ", peer.note, "\n");
@@ -150,7 +152,7 @@ std::string TableLine(const BenchRow& row, Limits& limits) {
   return text;
 }
 
-std::string Summary(std::span<const BenchRow> rows, Limits& limits) {
+std::string Summary(std::span<const BenchRow> rows) {
   std::map<std::pair<DataType, int>, Group> groups;
   for (const BenchRow& row : rows) {
     Group& group = groups[{row.type, row.threads}];
@@ -160,7 +162,7 @@ std::string Summary(std::span<const BenchRow> rows, Limits& limits) {
     }
     if (row.preemptions > kManyPreemptions) ++group.disturbed;
     // A problem without work has no rate.
-    if (row.flops > 0) group.shares.Add(PeakShare(row, limits), row.problem);
+    if (row.flops > 0) group.shares.Add(PeakShare(row), row.problem);
     for (const PeerTiming& peer : row.peers) {
       PeerGroup& mine = group.peers[peer.name];
       if (peer.timing) {
@@ -226,7 +228,7 @@ std::string ToJson(std::span<const BenchRow> rows, Limits& limits) {
                    {"repetitions", row.timing.repetitions},
                    {"flops", row.flops},
                    {"gflops", Rate(row) * 1e-9},
-                   {"peak_pct", 100 * PeakShare(row, limits)},
+                   {"peak_pct", 100 * PeakShare(row)},
                    {"floor_ratio", FloorRatio(row, limits)},
                    {"f32_floor_ratio", FloorRatio(row, DataType::kF32, limits)},
                    {"workspace_bytes", row.workspace_bytes},

@@ -11,11 +11,11 @@
 
 namespace convgrad::tools {
 
-// Share of the measured peak for the row's type and threads; 1 is all of it.
-double PeakShare(const BenchRow& row, Limits& limits);
+// Share of the peak for the row's type and threads, as measured in turns with it; 1 is all of it.
+double PeakShare(const BenchRow& row);
 
 // Measured time over the least that the peak and the copy rate allow; with the peak of another type
-// than the row's where one is named.
+// than the row's, from `limits`, where one is named.
 double FloorRatio(const BenchRow& row, Limits& limits);
 double FloorRatio(const BenchRow& row, DataType type, Limits& limits);
 
@@ -23,7 +23,7 @@ std::string TableHead(std::span<const std::string> peers);
 std::string TableLine(const BenchRow& row, Limits& limits);
 
 // For each type and number of threads: geometric means and the worst problems.
-std::string Summary(std::span<const BenchRow> rows, Limits& limits);
+std::string Summary(std::span<const BenchRow> rows);
 
 // The ten rows that take the most time over their floor, among those of more than 10 MFLOP and
 // among all.

@@ -134,7 +134,8 @@ Takes what verify takes. Each problem is run warm, in samples of at least a mill
 with its peers. A line of the table has
 
   ms, spread    the median of the samples, and (90th - 10th percentile) / median
-  % peak        of what 'convgrad peak' measures for the type on so many threads
+  % peak        of what 'convgrad peak' measures for the type on so many threads, measured again in
+                turns with the problem: clocks change
   x floor       time / the least that the peak and the speed of copying the tensors once allow
   onednn, blas  the peer's time / convgrad's: above 1 convgrad takes less. A dash: the library does
                 not offer the operation on these tensors. A peer must first give convgrad's result.

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <fstream>
 #include <memory>
+#include <numeric>
 #include <thread>
 #include <vector>
 
@@ -62,6 +63,17 @@ int64_t CopyArrayBytes() {
   return std::min(std::clamp(4 * LargestCacheBytes(), kLeast, kMost), memory / 16);
 }
 
+// Of all threads together, after `settling`.
+double RateOf(const MultiplyAddLoop& loop, const Team& team, Milliseconds settling,
+              Milliseconds time) {
+  std::vector<double> rates(static_cast<size_t>(team.threads));
+  ForRanges(team, team.threads, 1, [&](int, int64_t begin, int64_t) {
+    if (settling > Milliseconds(0)) BestRate(loop, settling);
+    rates[static_cast<size_t>(begin)] = BestRate(loop, time);
+  });
+  return std::accumulate(rates.begin(), rates.end(), 0.0);
+}
+
 }  // namespace
 
 int CoresOfMachine() { return static_cast<int>(std::max(1u, std::thread::hardware_concurrency())); }
@@ -69,14 +81,13 @@ int CoresOfMachine() { return static_cast<int>(std::max(1u, std::thread::hardwar
 Peak MeasurePeak(DataType type, int threads) {
   const MultiplyAddLoop loop = LoopFor(type);
   const Team team = TeamOf(threads);
-  std::vector<double> rates(static_cast<size_t>(team.threads));
-  ForRanges(team, team.threads, 1, [&](int, int64_t begin, int64_t) {
-    BestRate(loop, Milliseconds(5));  // until all have started and clocks have settled
-    rates[static_cast<size_t>(begin)] = BestRate(loop, Milliseconds(40));
-  });
-  Peak peak{type, loop.instruction, 0, team.threads};
-  for (double rate : rates) peak.flops += rate;
-  return peak;
+  // Until all have started and clocks have settled.
+  constexpr Milliseconds kSettling(5);
+  return {type, loop.instruction, RateOf(loop, team, kSettling, Milliseconds(40)), team.threads};
+}
+
+double SamplePeak(DataType type, int threads) {
+  return RateOf(LoopFor(type), TeamOf(threads), Milliseconds(0), Milliseconds(1));
 }
 
 CopyRate MeasureCopyRate(int threads) {

@@ -23,6 +23,9 @@ struct Peak {
 // Multiply-adds of `type` into f32 sums, counted as two operations each. Takes about 50 ms.
 Peak MeasurePeak(DataType type, int threads);
 
+// The same in a millisecond, on threads and clocks that are awake: operations per second.
+double SamplePeak(DataType type, int threads);
+
 struct CopyRate {
   double bytes = 0;         // read plus written, per second
   int threads = 0;          // as in Peak
