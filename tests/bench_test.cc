@@ -121,10 +121,12 @@ TEST_F(BenchCommandTest, JsonIsConsistent) {
     EXPECT_EQ(row["flops"], 2.0 * 2 * 8 * 16 * 40 * 40);
     EXPECT_GT(row["peak_pct"], 0.0);
     EXPECT_GT(row["floor_ratio"], 0.0);
-    // The peak of the problem's own time: no more than the machine's, by clocks.
-    const double peak = gflops / row["peak_pct"].get<double>() * 100;
-    EXPECT_GT(peak, 0);
-    EXPECT_LT(peak, 3e-9 * limits.PeakOf(DataType::kF32, row["threads"]).flops);
+    // The peak of the problem's own time: clocks and other programs make it another.
+    const double peak = row["peak_gflops"];
+    EXPECT_NEAR(row["peak_pct"].get<double>(), 100 * gflops / peak, 1e-6);
+    const double machine = 1e-9 * limits.PeakOf(DataType::kF32, row["threads"]).flops;
+    EXPECT_GT(peak, 0.1 * machine);
+    EXPECT_LT(peak, 3 * machine);
     // The floor is at least the time at the peak.
     EXPECT_LE(row["floor_ratio"].get<double>(), 100.001 / row["peak_pct"].get<double>());
     EXPECT_GE(row["workspace_bytes"], 0);

@@ -391,11 +391,17 @@ TEST(Direct, HasTheBitsOfContractForAnyNumberOfChannels) {
     ExpectShape({1 + 4 * (groups % 2), groups, 1, 1, {6, 9}, {3, 3}, {1, 1}, {1, 1}, {1, 1}},
                 tally);
     ExpectShape({1, groups, 2, 1, {5, 6}, {2, 3}, {1, 1}, {1, 1}, {1, 1}}, tally);
-    // One line of taps, of one or more pieces, and every remainder of its tiles.
     ExpectShape({1, groups, 1, 1, {11 + groups / 4 % 8}, {2 + groups % 7}, {1}, {1}, {1}}, tally);
     if (groups <= 20) ExpectShape({1, groups, 4, 4, {5}, {3}, {1}, {1}, {1}}, tally);
     if (groups <= 13) ExpectShape({2, groups, 3, 3, {7}, {3}, {2}, {1}, {1}}, tally);
     if (HasFatalFailure()) return;
+  }
+  // One line of taps, of one piece or two, and every remainder of its tiles.
+  for (int64_t taps = 2; taps <= 5; ++taps) {
+    for (int64_t width = 12; width < 16; ++width) {
+      ExpectShape({1, 36, 1, 1, {width}, {taps}, {1}, {1}, {1}}, tally);
+      if (HasFatalFailure()) return;
+    }
   }
   EXPECT_EQ(tally.refused, 0);
 }

@@ -448,19 +448,25 @@ TEST(Tiling, PutsFewPhaseColumnsAcrossVectors) {
   }
 }
 
-// Taps share lines of a, whatever their length, and of b only those that are whole vectors. Of
+// Taps share lines of a that are fours of pixels, and of b only those that are whole vectors. Of
 // channels first, which SquareLayer has.
-TEST(Tiling, PutsPixelsAcrossWideVectorsWhereTapsShareThem) {
+TEST(Tiling, PutsPixelsAcrossWideVectors) {
+  bool shared = false;
   const auto across = [&](Pass pass, int64_t ci, int64_t co, int64_t size, int64_t taps,
                           int64_t stride, const VectorUnit& unit) {
-    return MakeTiling(Largest(SquareLayer(pass, ci, co, size, taps, stride), unit), 1, 1, -1, unit)
-        .o_is_n;
+    const Contraction c = Largest(SquareLayer(pass, ci, co, size, taps, stride), unit);
+    const Tiling t = MakeTiling(c, 1, 1, -1, unit);
+    shared = LinesOf(c, t, unit.lanes).shared;
+    return t.o_is_n;
   };
   const VectorUnit wide = kUnits[3];
   ASSERT_EQ(wide.lanes, 16);
   EXPECT_TRUE(across(Pass::kFprop, 64, 64, 56, 3, 1, wide));
+  EXPECT_TRUE(shared);
   EXPECT_TRUE(across(Pass::kDgrad, 64, 64, 56, 3, 1, wide));
+  EXPECT_TRUE(shared);
   EXPECT_TRUE(across(Pass::kDgrad, 512, 512, 7, 3, 1, wide));
+  EXPECT_FALSE(shared);
   EXPECT_FALSE(across(Pass::kFprop, 512, 512, 7, 3, 1, wide));   // turns many weights
   EXPECT_FALSE(across(Pass::kFprop, 128, 128, 56, 3, 2, wide));  // every second pixel
   EXPECT_FALSE(across(Pass::kFprop, 64, 64, 56, 1, 1, wide));

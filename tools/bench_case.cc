@@ -73,6 +73,14 @@ struct Contestant {
   }
 };
 
+// Of at least one value: the one that `share` of them are below, between two of them if need be.
+double QuantileOf(std::vector<double> values, double share) {
+  std::sort(values.begin(), values.end());
+  const double place = share * static_cast<double>(values.size() - 1);
+  const size_t below = static_cast<size_t>(place), above = std::min(below + 1, values.size() - 1);
+  return values[below] + (place - std::floor(place)) * (values[above] - values[below]);
+}
+
 bool LiesAs(const PixelStrides& strides, const Problem& p, bool x, bool channels_last) {
   const int64_t channels = p.groups * (x ? p.ci : p.co);
   int64_t pixels = channels_last ? channels : 1;
@@ -227,7 +235,7 @@ class CaseTimer {
     for (Contestant& contestant : contestants_) {
       if (contestant.once > budget_) contestant.samples = {contestant.once};
     }
-    const bool alone = contestants_.size() == 1;
+    bool alone = contestants_.size() == 1;  // nothing else has run since the last sample
     std::vector<double> peaks;
     double peak_seconds = 0;
     const Clock::time_point begin = Clock::now();
@@ -238,14 +246,16 @@ class CaseTimer {
       for (Contestant& contestant : contestants_) {
         if (contestant.once <= budget_ || counted) contestant.Sample(alone);
       }
+      alone = contestants_.size() == 1;
       // Clocks go with the work of the last seconds, by a fifth on some machines: the peak is that
       // of now. For a twentieth of the time.
       if (peak_seconds > 0.05 * SecondsSince(begin)) continue;
       const Clock::time_point before = Clock::now();
       peaks.push_back(SamplePeak(row_.type, row_.threads));
       peak_seconds += SecondsSince(before);
+      alone = false;
     }
-    row_.peak_flops = Summarize(peaks).seconds;
+    row_.peak_flops = QuantileOf(peaks, 0.5);
     row_.timing = Summarize(contestants_[0].samples);
     double seconds = 0, preemptions = 0;
     for (const Contestant& contestant : contestants_) {
@@ -275,16 +285,11 @@ class CaseTimer {
 
 }  // namespace
 
-Timing Summarize(std::vector<double> seconds) {
+Timing Summarize(const std::vector<double>& seconds) {
   if (seconds.empty()) return {};
-  std::sort(seconds.begin(), seconds.end());
-  const auto at = [&](double share) {
-    const double place = share * static_cast<double>(seconds.size() - 1);
-    const size_t below = static_cast<size_t>(place);
-    const size_t above = std::min(below + 1, seconds.size() - 1);
-    return seconds[below] + (place - std::floor(place)) * (seconds[above] - seconds[below]);
-  };
-  return {at(0.5), (at(0.9) - at(0.1)) / at(0.5), static_cast<int>(seconds.size())};
+  const double median = QuantileOf(seconds, 0.5);
+  return {median, (QuantileOf(seconds, 0.9) - QuantileOf(seconds, 0.1)) / median,
+          static_cast<int>(seconds.size())};
 }
 
 BenchRow BenchCase(const Case& item, const BenchSettings& settings) {

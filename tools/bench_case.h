@@ -61,7 +61,7 @@ constexpr int kMostRepetitions = 1000;
 BenchRow BenchCase(const Case& item, const BenchSettings& settings);
 
 // Of any order.
-Timing Summarize(std::vector<double> seconds);
+Timing Summarize(const std::vector<double>& seconds);
 
 }  // namespace convgrad::tools
 

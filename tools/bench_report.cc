@@ -228,6 +228,7 @@ std::string ToJson(std::span<const BenchRow> rows, Limits& limits) {
                    {"repetitions", row.timing.repetitions},
                    {"flops", row.flops},
                    {"gflops", Rate(row) * 1e-9},
+                   {"peak_gflops", row.peak_flops * 1e-9},
                    {"peak_pct", 100 * PeakShare(row)},
                    {"floor_ratio", FloorRatio(row, limits)},
                    {"f32_floor_ratio", FloorRatio(row, DataType::kF32, limits)},

@@ -32,12 +32,14 @@ double BestRate(const MultiplyAddLoop& loop, Milliseconds time) {
   double best = 0;
   float floats[kMultiplyAddFloats] = {};
   const Clock::time_point end = Clock::now() + time;
-  for (Clock::time_point begin = Clock::now(); begin < end; begin = Clock::now()) {
+  Clock::time_point begin;
+  do {
+    begin = Clock::now();
     loop.run(rounds, floats);
     const double seconds = Seconds(Clock::now() - begin);
     best = std::max(best, loop.flops * rounds / seconds);
     if (seconds < 5e-5) rounds *= 2;
-  }
+  } while (Clock::now() < end);
   return best;
 }
 

@@ -22,18 +22,11 @@ constexpr int kBlock = static_cast<int>(LanesOfBlock(kLanes));
 constexpr int kTilePixels = kUnrolledRegisters == 32 ? 8 : 4;
 constexpr int kTapPiece = kUnrolledRegisters == 32 ? 4 : 2;
 constexpr int kPixelPiece = 7;
-// Vectors of a cache line of floats, if that is more than a tile has: four.
+// Vectors of a cache line of floats (half a line of 16 bits), if that is more than a tile has:
+// four.
 constexpr int kLineVectors = kLanes == 4 && kUnrolledRegisters == 32 ? 4 : 0;
 // Pixels of a tile that is a cache line wide.
 constexpr int kLinePixels = kLineVectors == 0 ? 0 : kTilePixels / 2;
-
-// May be outside of the tensor.
-template <class T>
-HWY_INLINE const void* Ahead(const T* here, int64_t elements) {
-  return reinterpret_cast<const void*>(
-      reinterpret_cast<uintptr_t>(here) +
-      static_cast<uintptr_t>(elements * static_cast<int64_t>(sizeof(T))));
-}
 
 template <class Float>
 HWY_INLINE Float* VectorAt(const VectorsOfBlocks<Float>& of, int64_t channel) {
@@ -205,7 +198,7 @@ HWY_NOINLINE void SumTapsTile(const TapsInPlace& tile) {
   // in two parts costs twice (Neoverse-N1, 2048 channels, 4 taps: 9.8 ms, so 6.5). More lines of
   // taps take longer than memory does, and longer tiles need fewer loads.
   if constexpr (kPixels == kLinePixels) {
-    for (; tile.ahead != 0 && channel + kLineVectors * kLanes <= tile.channels;
+    for (; tile.lines == 1 && tile.ahead != 0 && channel + kLineVectors * kLanes <= tile.channels;
          channel += kLineVectors * kLanes) {
       SumTapsOfVectors<T, kPixels, kLineVectors, kTaps, kSlides, true>(tile, channel);
     }

@@ -278,10 +278,12 @@ double BestUse(int64_t m, int64_t n, const VectorUnit& unit) {
 }
 
 // Whether vectors go along o, though pixels are what is contiguous in the result. Lines of pixels
-// are no multiple of a wide vector, so that each tap copies its own; as a, which is read by fours,
-// they are copied once for all taps of a line, and turning the result costs less (AVX-512,
-// Sapphire-Rapids class, 3x3: dgrad 0.58 to 0.96 of the time, fprop 0.6 to 0.98; 5x5 0.9). Not if
-// as many weights are turned instead, or every second pixel is read (1.02 to 1.15).
+// are no multiple of a wide vector, so that each tap copies its own; as a, lines of fours are
+// copied once for all taps (lines.h), and turning the result costs less. Lines of 7 and 14, which
+// are not shared, gain as well: panels of 12 cut them less often than panels of 48 do. AVX-512
+// (Sapphire-Rapids class), 3x3, time of this / of vectors along pixels: dgrad 0.58 to 0.96, fprop
+// 0.6 to 0.98; 5x5 0.9. Not for one line of taps (fprop 1.0 to 1.17), many weights to turn (1.02 to
+// 1.12) or every second pixel (1.06 to 1.15).
 bool PutsPixelsAcross(const Contraction& c, const VectorUnit& unit) {
   constexpr int64_t kMostTurned = 256 * 256;
   const GatherAxis& axis = c.axes[kAxes - 1];
@@ -289,7 +291,8 @@ bool PutsPixelsAcross(const Contraction& c, const VectorUnit& unit) {
   if (axis.taps < 3 || axis.pixel_step > 1 || c.o < 2 * unit.lanes) return false;
   const bool one_line = c.taps() == axis.taps, turned = c.w.o > c.w.channel;
   if (turned && (one_line || c.channels > kMostTurned / c.o)) return false;
-  return BestUse(c.rows(), c.o, unit) >= 0.98 * BestUse(c.o, c.rows(), unit);
+  const int64_t rows = std::max<int64_t>(c.rows(), 1);
+  return BestUse(rows, c.o, unit) >= 0.98 * BestUse(c.o, rows, unit);
 }
 
 // All but the tile, the blocks and the memory.
