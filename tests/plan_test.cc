@@ -342,7 +342,7 @@ TEST(Plan, ExplainsWhatItShares) {
   const std::vector<TensorDesc> outputs = {{DataType::kF32, {1, 64, 48, 48}, {}, {}}};
   Result<Plan> plan = Plan::Make(op, inputs, outputs, {.threads = 1});
   ASSERT_TRUE(plan.ok()) << plan.status().message();
-  EXPECT_NE(plan->Explain().find("a line is packed once for its 3 taps"), std::string::npos)
+  EXPECT_NE(plan->Explain().find("a line is packed once for 3 taps"), std::string::npos)
       << plan->Explain();
 }
 

@@ -357,9 +357,9 @@ void ExpectLinesFit(const Contraction& c, const Tiling& t, const Lines& lines) {
     const int64_t floats = DepthOfLines(c, lines, channels) * FloatsEach(c);
     if (t.a_by_rows) {
       ASSERT_LE(floats, kLinePitch);
-      ASSERT_LE(lines.width * kLinePitch, t.a_floats());
+      ASSERT_LE(lines.width * kLinePitch, t.panel_floats());
     } else if (t.o_is_n) {
-      ASSERT_LE(floats * lines.width, t.a_floats());
+      ASSERT_LE(floats * lines.width, t.panel_floats());
     } else {
       ASSERT_LE(CeilDiv(t.nb, lines.group) * floats * lines.width, t.kc_floats * t.nb);
     }
@@ -480,31 +480,39 @@ TEST(Tiling, PutsPixelsAcrossWideVectors) {
   EXPECT_FALSE(MakeTiling(Largest(line, wide), 1, 1, -1, wide).o_is_n);
 }
 
-// Of channels that are next to each other: enough for whole panels of one tap, not too many.
-TEST(Tiling, ReadsSmallWeightGradientsInPlace) {
+// Enough channels for whole panels of one tap and, where they are next to each other, not too many.
+TEST(Tiling, PacksPositionsOnceForAllTaps) {
   VectorUnit unit = kUnits[3];
-  unit.is_f32 = true;
-  const auto in_place = [&](int64_t ci, int64_t co, Pass pass, bool last) {
-    Problem p = SquareLayer(pass, ci, co, 20, 3, 1);
+  const auto shares = [&](int64_t ci, int64_t co, bool last, int64_t taps = 3, int64_t limit = -1) {
+    Problem p = SquareLayer(Pass::kWgrad, ci, co, 20, taps, 1);
     if (last) ToChannelsLast(p);
-    const Tiling t = MakeTiling(Largest(p, unit), 1, 1, -1, unit);
-    EXPECT_EQ(t.a_panels, t.a_in_place ? 1 : 4);
-    return t.a_in_place;
+    const Tiling t = MakeTiling(Largest(p, unit), 1, 1, limit, unit);
+    if (unit.k_unit == 1) {
+      EXPECT_EQ(t.a_panels, t.positions > 0 || t.slot_floats == 0 ? 1 : 4);
+    }
+    if (t.positions > 0) {
+      // 400 pixels; 48 channels or all of them, in tiles of 12 rows.
+      EXPECT_EQ(t.positions, (20 + taps - 1) * (20 + taps - 1));
+      EXPECT_GE(t.position_floats, t.positions * std::min<int64_t>(ci, 48));
+    }
+    return t.positions > 0;
   };
-  EXPECT_TRUE(in_place(64, 64, Pass::kWgrad, true));
-  EXPECT_TRUE(in_place(128, 128, Pass::kWgrad, true));
-  EXPECT_TRUE(in_place(24, 32, Pass::kWgrad, true));
-  EXPECT_FALSE(in_place(3, 64, Pass::kWgrad, true));
-  EXPECT_FALSE(in_place(16, 64, Pass::kWgrad, true));
-  EXPECT_FALSE(in_place(132, 64, Pass::kWgrad, true));
-  EXPECT_FALSE(in_place(64, 132, Pass::kWgrad, true));
-  EXPECT_FALSE(in_place(64, 64, Pass::kWgrad, false));
-  EXPECT_FALSE(in_place(64, 64, Pass::kFprop, true));
-  unit.is_f32 = false;
-  EXPECT_FALSE(in_place(64, 64, Pass::kWgrad, true));
-  unit = kUnits[1];  // NEON
-  unit.is_f32 = true;
-  EXPECT_FALSE(in_place(64, 64, Pass::kWgrad, true));
+  for (const bool last : {true, false}) {
+    EXPECT_TRUE(shares(64, 64, last));
+    EXPECT_TRUE(shares(128, 128, last));
+    EXPECT_TRUE(shares(24, 64, last));
+    EXPECT_FALSE(shares(3, 64, last));
+    EXPECT_FALSE(shares(16, 64, last));
+    EXPECT_EQ(shares(132, 64, last), !last);
+    EXPECT_EQ(shares(64, 132, last), !last);
+    EXPECT_FALSE(shares(64, 64, last, 1));
+    EXPECT_FALSE(shares(64, 64, last, 3, 256 << 10));
+    EXPECT_FALSE(shares(64, 64, last, 3, 0));
+  }
+  for (const VectorUnit& other : {kUnits[1], kUnits[4], kUnits[5], kUnits[6]}) {
+    unit = other;
+    EXPECT_FALSE(shares(64, 64, false)) << unit.name;
+  }
 }
 
 // Where row `row` of fprop or dgrad goes, from the strides alone.

@@ -17,9 +17,9 @@
 #include "cpu/live.h"
 #include "cpu/pack-inl.h"
 #include "cpu/pack_lines-inl.h"
+#include "cpu/pack_positions-inl.h"
 #include "cpu/pack_rows-inl.h"
 #include "cpu/pack_sums-inl.h"
-#include "cpu/pixel_table-inl.h"
 #include "cpu/store-inl.h"
 #include "cpu/tile.h"
 #include "cpu/tile_amx.h"
@@ -33,8 +33,8 @@ namespace HWY_NAMESPACE {
 template <class T, class E, class U>
 class Block {
   static constexpr bool kElements = kTermsOf<E> != 1;  // of several terms
-  // Tilings may have a_in_place; elsewhere the compiler leaves out what belongs to it.
-  static constexpr bool kInPlace = !CONVGRAD_MULTIPLIES_BY_LANES && std::is_same_v<T, float>;
+  // Tilings may have positions; elsewhere the compiler leaves out what belongs to them.
+  static constexpr bool kPointers = !CONVGRAD_MULTIPLIES_BY_LANES && !kElements;
 
  public:
   Block(const Contraction& contraction, const Tiling& tiling, const BlockOperands& operands)
@@ -47,9 +47,9 @@ class Block {
         line_step_(tiling.a_by_rows ? 1 : lines_.width),
         tile_(TileFunctionOf(tiling.mr, tiling.vectors, SourceOf(tiling, lines_), kTermsOf<E>)),
         tile_out_(!kElements ? tile_ : Bf16TileOf(tiling.mr, SourceOf(tiling, lines_), true)),
-        tile_in_place_(tiling.a_in_place ? TileFunctionOf(tiling.mr, tiling.vectors,
-                                                          TileSource::kAPointers, kTermsOf<E>)
-                                         : tile_) {}
+        tile_of_pointers_(kPointers ? TileFunctionOf(tiling.mr, tiling.vectors,
+                                                     TileSource::kAPointers, kTermsOf<E>)
+                                    : tile_) {}
 
   // a: [kc, mr], a few panels. b: [kc, nb] in panels of nr.
   void Start(Range m, Range n, E* a, E* b) {
@@ -64,7 +64,10 @@ class Block {
       column_steps_[p] = StepOf(n_edge_.offsets + j, columns);
       straight_[p] = columns == t_.nr && column_steps_[p] == 1 &&
                      !(HasPixelsBeyond(!t_.o_is_n) && AnyBeyond(n_edge_.ends + j, columns));
-      if (lines_.shared && !t_.o_is_n) turns_[p] = lines_.RestOfLine(n.begin + j);
+      if (lines_.shared && !t_.o_is_n) {
+        turns_[p] = lines_.RestOfLine(n.begin + j);
+        gaps_[p] = lines_.GapAfter(n.begin + j, n.end);
+      }
     }
     for (int r = 0; r < t_.mr; ++r) c_rows_[r] = int64_t{r} * t_.nr;
   }
@@ -229,7 +232,7 @@ class Block {
   void StartChunk(const Chunk& chunk) {
     const int64_t depth = Depth(chunk);
     if (lines_.shared) StartLines(chunk);
-    table_.tap = -1;
+    positions_block_ = -1;
     if (depth > 0) Pack(t_.o_is_n, n_, chunk, b_, t_.nr);
     for (int64_t p = 0, j = n_.begin; p < panels_; ++p, j += t_.nr) {
       b_panels_[p] = b_ + p * t_.nr * depth;
@@ -250,11 +253,18 @@ class Block {
     const int64_t depth = CeilDiv(chunk.outer.size(), kTermsOf<E>);
     const int64_t all = DepthOfLines(c_, lines_, depth);
     line_elements_ = all * lines_.width;
+    // Of lines that are shared across, too, taps there are places, not terms.
+    const GatherAxis& across = c_.axes[kAxes - 2];
+    const int64_t taps_across = lines_.planes ? across.taps : 1;
     int64_t* begin = segments_;
     for (int64_t k0 = 0; k0 < all; k0 += lines_.classes * depth) {
-      for (int64_t t = 0; t < axis.taps; ++t) {
-        const int64_t k = k0 + t % lines_.classes * depth;
-        *begin++ = k * line_step_ + (ShiftOfTap(axis, t) - lines_.least) * line_pitch_;
+      for (int64_t y = 0; y < taps_across; ++y) {
+        const int64_t line = y * across.tap_step - lines_.least_line;
+        for (int64_t t = 0; t < axis.taps; ++t) {
+          const int64_t k = k0 + t % lines_.classes * depth;
+          const int64_t place = ShiftOfTap(axis, t) - lines_.least + line * lines_.pitch();
+          *begin++ = k * line_step_ + place * line_pitch_;
+        }
       }
     }
   }
@@ -264,18 +274,35 @@ class Block {
     Live live;
     int64_t turn;
     int64_t first;  // row, from where pointers point to
-    bool in_place;  // a has pointers
+    bool pointers;  // a has them
   };
 
-  // Whether tiles can read the rows m_.begin + i and on where they are: rows of one tap.
-  HWY_INLINE bool StartInPlace(int64_t i, const Chunk& chunk, RowPanel& panel) {
+  // Packs what all taps read of the block of channels that `channel` is part of.
+  HWY_NOINLINE void StartPositions(int64_t channel, const Chunk& chunk) {
+    const int64_t first = channel / c_.row_block * c_.row_block;
+    const Range channels{first, std::min(first + c_.row_block, c_.channels)};
+    positions_ = PositionsOf(c_, chunk);
+    positions_block_ = first;
+    // Panels of a tile's rows, if no tap begins within one.
+    positions_width_ = channels.size() % t_.mr == 0 ? t_.mr : channels.size();
+    positions_depth_ = c_.axes[0].taps * positions_.lines * positions_.width;
+    float* const to = reinterpret_cast<float*>(a_) + t_.panel_floats();
+    PackPositions(c_, positions_, static_cast<const T*>(operands_.g), channels, chunk,
+                  Panels<float>{to, positions_width_, positions_depth_});
+    PointToPositions(c_, positions_, chunk, to, positions_width_, pixels_);
+  }
+
+  // Whether tiles can read the rows m_.begin + i and on by pointers: rows of one tap.
+  HWY_INLINE bool StartPointers(int64_t i, const Chunk& chunk, RowPanel& panel) {
     const RowPlace place = PlaceOfRow(c_, m_.begin + i);
     if (place.run < t_.mr) return false;
-    if (!table_.Has(place, t_.mr)) {
-      table_.Fill(c_, static_cast<const float*>(operands_.g), place, chunk);
+    if (place.channel / c_.row_block * c_.row_block != positions_block_) {
+      StartPositions(place.channel, chunk);
     }
-    panel.a = table_.pixels;
-    panel.first = place.channel - table_.channel;
+    const int64_t row = place.channel - positions_block_, width = positions_width_;
+    const int64_t first = row / width * positions_depth_ + positions_.ShiftOfTap(c_, place.tap);
+    panel.a = pixels_;
+    panel.first = first * width + row % width;
     return true;
   }
 
@@ -292,9 +319,11 @@ class Block {
 
   HWY_INLINE RowPanel StartRows(int64_t i, const Chunk& chunk) {
     RowPanel panel{nullptr, {}, t_.mr, 0, false};
-    if constexpr (kInPlace) panel.in_place = t_.a_in_place && StartInPlace(i, chunk, panel);
-    const E* const packed = panel.in_place ? nullptr : StartPacked(i, chunk, panel);
-    if (!panel.in_place) panel.a = packed;
+    if constexpr (kPointers) {
+      panel.pointers = t_.positions > 0 && StartPointers(i, chunk, panel);
+    }
+    const E* const packed = panel.pointers ? nullptr : StartPacked(i, chunk, panel);
+    if (!panel.pointers) panel.a = packed;
     const int64_t first = m_.begin + i;
     if (i == 0 || first + t_.mr > live_line_end_) {
       const int64_t end = std::min(first + t_.mr, m_.end);
@@ -324,11 +353,14 @@ class Block {
     if (lines_.shared) {
       terms.length = CeilDiv(chunk.outer.size(), kTermsOf<E>);
       terms.segments = chunk.inner.size();
-      if (!t_.o_is_n) terms.turn = turns_[p];
+      if (!t_.o_is_n) {
+        terms.turn = turns_[p];
+        terms.gap = gaps_[p];
+      }
     }
     const void* a = rows.a;
-    const bool in_place = kInPlace && rows.in_place;
-    if (in_place) terms.first = rows.first;
+    const bool pointers = kPointers && rows.pointers;
+    if (pointers) terms.first = rows.first;
     if (c_.skipped_axis >= 0 && x.finite && y.finite) {
       const int64_t begin = std::max(x.begin, y.begin) / t_.k_unit * t_.k_unit;
       const int64_t end = CeilDiv(std::min(x.end, y.end), t_.k_unit) * t_.k_unit;
@@ -339,8 +371,8 @@ class Block {
         } else {
           terms.length = end - begin;
         }
-        if (in_place) {
-          a = static_cast<const T* const*>(a) + begin;
+        if (pointers) {
+          a = static_cast<const float* const*>(a) + begin;
         } else if (!lines_.shared || !t_.o_is_n) {
           a = static_cast<const E*>(a) + begin * (t_.a_by_rows ? 1 : t_.mr);
         }
@@ -348,7 +380,7 @@ class Block {
       }
     }
     const TileFunction tile = sizeof(To) == sizeof(float) ? tile_ : tile_out_;
-    (in_place ? tile_in_place_ : tile)(a, b, terms, c, join, to, to_rows);
+    (pointers ? tile_of_pointers_ : tile)(a, b, terms, c, join, to, to_rows);
   }
 
   void RunChunk(int64_t index, bool last, const Chunk& chunk, float* c) {
@@ -480,18 +512,21 @@ class Block {
   const int64_t line_pitch_, line_step_;  // elements from position to position, from k to k
   const TileFunction tile_;
   const TileFunction tile_out_;  // the same, rounded to U
-  const TileFunction tile_in_place_;
+  const TileFunction tile_of_pointers_;
   Range m_, n_;
   int64_t panels_ = 0;  // of n
   E* a_ = nullptr;
   E* b_ = nullptr;
   const E* b_panels_[Tiling::kMostColumns / 2];
-  int64_t line_elements_ = 0;  // of a group
-  PixelTable<kInPlace> table_;
+  int64_t line_elements_ = 0;                              // of a group
+  const float* pixels_[kPointers ? Chunks::kLongest : 1];  // of a chunk, in the positions packed
+  Positions positions_;  // that are packed, of the block of channels from here on; -1: none
+  int64_t positions_block_ = -1, positions_width_ = 1, positions_depth_ = 0;
   Live row_live_;              // of rows of a,
   int64_t live_line_end_ = 0;  // and of those up to here
   int64_t segments_[Chunks::kLongest];
-  int64_t turns_[Tiling::kMostColumns / 2];  // of panels of n: pixels up to the end of a line
+  int64_t turns_[Tiling::kMostColumns / 2];  // of panels of n: pixels up to the end of a line,
+  int64_t gaps_[Tiling::kMostColumns / 2];   // and positions from there to the next
   Edge<Tiling::kMostColumns> m_edge_;        // of a panel; of the block, where it is stored last
   Edge<Tiling::kMostColumns> n_edge_;
   int64_t column_steps_[Tiling::kMostColumns / 2];  // of panels of n

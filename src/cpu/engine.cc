@@ -281,8 +281,12 @@ std::string TilingText(const Problem& problem, int threads, int64_t limit) {
       t.tail_from >= 0 ? Join(", the last of ", t.tail_rows, t.o_is_n ? " rows" : " columns") : "",
       ", chunks of ", t.kc, " terms",
       t.slabs > 0 ? Join(", ", t.slabs, " of them side by side") : "",
-      lines.shared ? Join("; a line is packed once for its ", c.axes[kAxes - 1].taps, " taps") : "",
-      t.a_in_place ? "; x is read where it is" : "", "; ", unit.name,
+      lines.shared ? Join("; a line is packed once for ",
+                          lines.planes ? c.axes[kAxes - 2].taps * c.axes[kAxes - 1].taps
+                                       : c.axes[kAxes - 1].taps,
+                          " taps")
+                   : "",
+      t.positions > 0 ? "; what taps read is packed once for all of them" : "", "; ", unit.name,
       WayOf(problem.type, unit, t.terms_each, c));
 }
 

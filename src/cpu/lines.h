@@ -1,11 +1,13 @@
 // Taps along a line of g read the same positions, shifted. Where lines are long enough, each is
-// packed once for all its taps, and a tile reads it from another place for each tap. Decides speed,
+// packed once for all its taps, and a tile reads it from another place for each tap. Taps across
+// lines read the same lines: where a block has many, those are packed once as well. Decides speed,
 // never a result.
 #ifndef CONVGRAD_CPU_LINES_H_
 #define CONVGRAD_CPU_LINES_H_
 
 #include <algorithm>
 #include <cstdint>
+#include <cstdlib>
 #include <numeric>
 
 #include "cpu/contraction.h"
@@ -27,12 +29,30 @@ struct Lines {
   int64_t gap = 0;      // extra, in whole vectors of four
   int64_t width = 0;    // positions of a group
 
+  // Taps across lines share them: a group is a block, of whole lines, and after those of a plane
+  // there are `halo` more.
+  bool planes = false;
+  int64_t plane = 1;  // pixels of one
+  int64_t halo = 0;
+  int64_t least_line = 0;  // the least shift of a tap across lines
+
+  int64_t pitch() const { return pixels + gap; }  // from line to line of a plane
+
   // Where a pixel of a group is that begins with pixel `first` of all.
   int64_t PlaceOf(int64_t first, int64_t pixel) const {
+    if (planes) {
+      const int64_t lines = pixel / pixels - first / pixels;
+      return (lines + (pixel / plane - first / plane) * halo) * pitch() + pixel % pixels;
+    }
     return pixel - first + (first % pixels + pixel - first) / pixels * gap;
   }
   // Pixels from this one to the end of its line.
   int64_t RestOfLine(int64_t pixel) const { return pixels - pixel % pixels; }
+  // Positions from the end of this pixel's line to the next one; `end`: of the pixels.
+  int64_t GapAfter(int64_t pixel, int64_t end) const {
+    const int64_t next = pixel + RestOfLine(pixel);
+    return planes && next < end && next % plane == 0 ? gap + halo * pitch() : gap;
+  }
 };
 
 // Tap t reads for pixel x what a tap of the same class without a shift would for pixel x + shift.
@@ -42,7 +62,7 @@ inline int64_t ShiftOfTap(const GatherAxis& axis, int64_t tap) {
 
 // Elements of a group along k, with so many of channels.
 inline int64_t DepthOfLines(const Contraction& c, const Lines& lines, int64_t channels) {
-  return c.axes[0].taps * c.axes[1].taps * lines.classes * channels;
+  return c.axes[0].taps * (lines.planes ? 1 : c.axes[1].taps) * lines.classes * channels;
 }
 
 // For panels of `width` pixels, `panels` in a group, that are read by vectors of `unit`: a panel
@@ -70,6 +90,32 @@ inline Lines MakeLines(const Contraction& c, int64_t width, int64_t panels, int6
   return lines;
 }
 
+// For blocks of `columns` pixels in panels of `width`.
+inline void SharePlanes(const Contraction& c, int64_t width, int64_t columns, Lines& lines) {
+  const GatherAxis& axis = c.axes[kAxes - 2];
+  constexpr int64_t kFarthest = 256;
+  const int64_t plane = axis.pixels * lines.pixels;
+  if (axis.taps < 2 || axis.pixel_step != 1 || std::abs(axis.tap_step) > kFarthest ||
+      c.images_inside) {
+    return;
+  }
+  // Of so many pixels, from any one on.
+  const auto met = [&](int64_t each) { return (columns + each - 2) / each + 1; };
+  const int64_t last = (axis.taps - 1) * axis.tap_step, halo = std::abs(last);
+  // The last panel may read beyond its pixels.
+  const int64_t positions = (met(lines.pixels) + met(plane) * halo) * lines.pitch() + width;
+  // An odd number of cache lines, so that channels fall into different sets of L1.
+  const int64_t all = CeilDiv(positions, 32) * 32 + 16;
+  const int64_t before = axis.taps * CeilDiv(columns, lines.group) * lines.width;
+  if (4 * all > 3 * before) return;
+  lines.planes = true;
+  lines.plane = plane;
+  lines.halo = halo;
+  lines.least_line = std::min<int64_t>(last, 0);
+  lines.group = columns;
+  lines.width = all;
+}
+
 // A position by rows has half of a chunk's terms at most, a row all of them.
 static_assert(Chunks::kLongest <= kRowPitch && Chunks::kLongest / 2 <= kLinePitch);
 
@@ -80,11 +126,15 @@ inline Lines LinesOf(const Contraction& c, const Tiling& t, int lanes) {
   const int64_t row_unit = t.mr % 4 == 0 ? 4 : 2;
   if (t.a_by_rows) {
     Lines lines = MakeLines(c, t.mr, t.a_panels, row_unit);
-    lines.shared = lines.shared && lines.width * kLinePitch <= t.a_floats();
+    lines.shared = lines.shared && lines.width * kLinePitch <= t.panel_floats();
     return lines;
   }
   // The last group of b may be short of panels.
-  if (!t.o_is_n) return MakeLines(c, t.nr, std::min<int64_t>(4, t.nb / t.nr), lanes);
+  if (!t.o_is_n) {
+    Lines lines = MakeLines(c, t.nr, std::min<int64_t>(4, t.nb / t.nr), lanes);
+    if (lines.shared) SharePlanes(c, t.nr, t.nb, lines);
+    return lines;
+  }
   constexpr int64_t kMostFloats = 8 << 10;  // half of a small L1
   int64_t panels = int64_t{2} * t.a_panels;
   while (panels > 1 && panels * t.mr * t.kc_floats > kMostFloats * c.axes[kAxes - 1].taps) --panels;

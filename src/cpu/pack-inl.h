@@ -254,27 +254,46 @@ void PackTaps(const Contraction& c, const T* g, Range rows, const Chunk& chunk,
   });
 }
 
+// A row of PackPhaseWeights: where it is in w without a tap, and its phase.
+struct PhaseRow {
+  int64_t at;
+  Walk3 phase;
+
+  PhaseRow(const Contraction& c, int64_t o)
+      : at(c.w.first + o % c.columns.channels * c.w.o),
+        phase(o / c.columns.channels, c.columns.phases[1], c.columns.phases[2]) {
+    for (int a = 0; a < kAxes; ++a) at += phase.at[a] * c.columns.w_step[a];
+  }
+
+  bool HasTap(const PhaseColumns& columns, const Walk3& tap) const {
+    bool has = true;
+    for (int a = 0; a < kAxes; ++a) {
+      const int64_t of_w = columns.base[a] + phase.at[a] + columns.stride[a] * tap.at[a];
+      has = has && of_w >= 0 && of_w < columns.taps[a];
+    }
+    return has;
+  }
+};
+
 // As PackWeights, where o is (phase, channel). w is small: every element by itself.
 template <class T, class E>
 void PackPhaseWeights(const Contraction& c, const T* w, Range o, const Chunk& chunk,
                       const Panels<E>& panels) {
-  const PhaseColumns& columns = c.columns;
   const Range channels = chunk.outer, taps = chunk.inner;
+  const int64_t depth = CeilDiv(channels.size(), kTermsOf<E>), step = kTermsOf<E> * c.w.channel;
   for (int64_t r = 0; r < o.size(); ++r) {
-    const Walk3 phase((o.begin + r) / columns.channels, columns.phases[1], columns.phases[2]);
+    const PhaseRow row(c, o.begin + r);
     Walk3 tap(taps.begin, c.axes[1].taps, c.axes[2].taps);
     E* to = panels.At(0, r);
     for (int64_t t = taps.begin; t < taps.end; ++t) {
-      bool exists = true;
-      int64_t at = c.w.first + (o.begin + r) % columns.channels * c.w.o;
-      for (int a = 0; a < kAxes; ++a) {
-        const int64_t of_w = columns.base[a] + phase.at[a] + columns.stride[a] * tap.at[a];
-        exists = exists && of_w >= 0 && of_w < columns.taps[a];
-        at += phase.at[a] * columns.w_step[a] + tap.at[a] * c.w.at[a];
-      }
-      for (int64_t i = channels.begin; i < channels.end; i += kTermsOf<E>, to += panels.width) {
-        *to = E{};
-        if (exists) SetElement(w + at + i * c.w.channel, c.w.channel, channels.end - i, *to);
+      if (row.HasTap(c.columns, tap)) {
+        const T* from = w + row.at + tap.at[0] * c.w.at[0] + tap.at[1] * c.w.at[1] +
+                        tap.at[2] * c.w.at[2] + channels.begin * c.w.channel;
+        for (int64_t i = 0; i < depth; ++i, to += panels.width) {
+          SetElement(from + i * step, c.w.channel, channels.size() - i * kTermsOf<E>, *to);
+        }
+      } else {
+        for (int64_t i = 0; i < depth; ++i, to += panels.width) *to = E{};
       }
       if (++tap.at[2] == c.axes[2].taps) tap.NextRun(c.axes[1].taps);
     }

@@ -81,6 +81,33 @@ HWY_INLINE void ForEachLine(const Contraction& c, const Lines& lines, Range pixe
   });
 }
 
+// The same where taps across lines share them, too: each line that any of them reads.
+template <class Line>
+HWY_INLINE void ForEachLineOfPlanes(const Contraction& c, const Lines& lines, Range pixels,
+                                    int64_t depth, const Line& line) {
+  const GatherAxis& axis = c.axes[kAxes - 1];
+  const int64_t planes = c.axes[0].pixels, plane_lines = c.axes[1].pixels;
+  const int64_t end = (pixels.end - 1) / lines.pixels + 1;
+  int64_t at = 0;
+  for (int64_t first = pixels.begin / lines.pixels, rest = 0; first < end; first += rest) {
+    const int64_t plane = first / plane_lines, y = first % plane_lines;
+    rest = std::min(end - first, plane_lines - y);
+    for (int64_t i = 0; i < rest + lines.halo; ++i, at += lines.pitch()) {
+      int64_t k0 = 0;
+      for (Walk3 tap(0, 1, axis.taps); tap.at[0] < c.axes[0].taps; tap.NextRun(1)) {
+        for (; tap.at[2] < lines.classes; ++tap.at[2], k0 += depth) {
+          Walk3 pixel(0, 1, 1);
+          pixel.at[0] = plane % planes;
+          pixel.at[1] = y + i + lines.least_line;
+          pixel.at[2] = lines.least - ShiftOfTap(axis, tap.at[2]);
+          line(ViewThroughTap(c, plane / planes, pixel, lines.pixels + lines.extra, tap),
+               lines.pixels, k0, at);
+        }
+      }
+    }
+  }
+}
+
 // All groups of a range of pixels.
 template <class T, class E>
 void PackLines(const Contraction& c, const Lines& lines, const T* g, Range pixels,
@@ -90,11 +117,15 @@ void PackLines(const Contraction& c, const Lines& lines, const T* g, Range pixel
   for (int64_t p = pixels.begin; p < pixels.end; p += lines.group, to += terms * lines.width) {
     const Range some{p, std::min(p + lines.group, pixels.end)};
     const Panels<E> group{to, lines.width, terms};
+    const auto pack = [&](const TapView& view, int64_t count, int64_t k0, int64_t at) {
+      PackLine(c, lines, g, view, count, chunk.outer, group, k0, at);
+    };
+    if (lines.planes) {
+      ForEachLineOfPlanes(c, lines, some, depth, pack);
+      continue;
+    }
     if (some.size() < lines.group) ZeroRow(to, terms * lines.width);
-    ForEachLine(c, lines, some, depth,
-                [&](const TapView& view, int64_t count, int64_t k0, int64_t at) {
-                  PackLine(c, lines, g, view, count, chunk.outer, group, k0, at);
-                });
+    ForEachLine(c, lines, some, depth, pack);
   }
 }
 

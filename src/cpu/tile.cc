@@ -82,22 +82,14 @@ HWY_INLINE void MultiplyPanels(A a, B b, const TileTerms& terms, V (&sums)[kRows
 
 #else
 
-// sum + b times a float that may lie at any byte.
-HWY_INLINE V MulAddFrom(const void* factor, V b, V sum) {
-  float value;
-  __builtin_memcpy(&value, factor, sizeof value);
-  return FusedMulAdd(hn::Set(D(), value), b, sum);
+HWY_INLINE V MulAddFrom(const float* factor, V b, V sum) {
+  return FusedMulAdd(hn::Set(D(), *factor), b, sum);
 }
 
 // The same in one instruction; GCC would load the float into a register for all its uses.
-HWY_INLINE V MulAddInMemory(const void* factor, V b, V sum) {
+HWY_INLINE V MulAddInMemory(const float* factor, V b, V sum) {
 #if CONVGRAD_HAS_AVX512 && !HWY_IS_ASAN  // which does not see what asm reads
-  struct __attribute__((packed, may_alias)) AnyFloat {
-    float value;
-  };
-  asm("vfmadd231ps %2%{1to16%}, %1, %0"
-      : "+v"(sum.raw)
-      : "v"(b.raw), "m"(*static_cast<const AnyFloat*>(factor)));
+  asm("vfmadd231ps %2%{1to16%}, %1, %0" : "+v"(sum.raw) : "v"(b.raw), "m"(*factor));
   return sum;
 #else
   return MulAddFrom(factor, b, sum);
@@ -114,13 +106,15 @@ HWY_INLINE void MultiplyPanels(A a, B b, const TileTerms& terms, V (&sums)[kRows
   // AVX2 cannot): of two vectors 32 instructions a term, not 40, which a core that two programs
   // share is short of, and as many reads as it has ports for. On such a core tiles took 0.85 to
   // 0.93 of the time, alone the same.
-  constexpr int kInMemory = kVectors == 2 ? kRows * 2 / 3 : 0;
+  // Pointers to a are one more.
+  constexpr bool kPointers = requires { a.Arrive(); };
+  constexpr int kInMemory = kVectors != 2 ? 0 : kPointers ? kRows * 7 / 12 : kRows * 2 / 3;
   for (int64_t segment = 0; segment < terms.segments; ++segment) {
     a.Leap(segment);
     b.Leap(segment);
 #pragma GCC unroll 4
     for (int64_t k = 0; k < terms.length; ++k, a.Next(), b.Next()) {
-      if constexpr (requires { a.Arrive(); }) a.Arrive();
+      if constexpr (kPointers) a.Arrive();
       V b_row[kVectors];
 #pragma GCC unroll 8
       for (int j = 0; j < kVectors; ++j) {

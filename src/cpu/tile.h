@@ -1,7 +1,6 @@
 // The micro-kernel: a tile of c in registers, which goes to rows of any place: c again, or the
 // result. Step 7 of the story, the only hot loop. Knows panels of a, [terms, rows] or, by rows,
-// [rows, terms], and b, [terms, columns], and lines that several terms share; of tensors only that
-// a may lie in one.
+// [rows, terms], and b, [terms, columns], and lines that several terms share; of tensors nothing.
 #ifndef CONVGRAD_CPU_TILE_H_
 #define CONVGRAD_CPU_TILE_H_
 
@@ -30,7 +29,7 @@ enum class TileSource {
   kALines,     // a is lines, read from another place for each segment of the terms
   kARowLines,  // the same by rows, [positions, terms]
   kBLines,
-  kAPointers,  // a is in a tensor: a pointer for each term, to rows next to each other
+  kAPointers,  // a pointer for each term of a, to rows next to each other
 };
 
 // The elements of a tile along k, in segments of the same length. Those of a panel follow each

@@ -1,5 +1,5 @@
-// Where a tile's loop reads an operand: a panel, lines that several terms share, or, by pointers, a
-// tensor. Elements are E.
+// Where a tile's loop reads an operand: a panel, lines that several terms share, or, by pointers,
+// anywhere. Elements are E.
 #ifndef CONVGRAD_CPU_TILE_OPERAND_H_
 #define CONVGRAD_CPU_TILE_OPERAND_H_
 
@@ -70,27 +70,24 @@ struct LinesAt {
   }
 };
 
-// Terms that are anywhere in a tensor, which may be aligned to nothing; rows are contiguous.
+// Terms that are anywhere; rows are contiguous.
 template <class E>
 struct PointersAt {
   static constexpr bool kLeaps = false;
   const E* const* at;
-  const int64_t first;         // byte
-  const char* rows = nullptr;  // of this k
+  const int64_t first;
+  const E* rows = nullptr;  // of this k
 
   PointersAt(const void* pointers, const TileTerms& terms)
-      : at(static_cast<const E* const*>(pointers)),
-        first(terms.first * static_cast<int64_t>(sizeof(E))) {}
+      : at(static_cast<const E* const*>(pointers)), first(terms.first) {}
   // GCC would keep first + r of each row in a register of its own.
   CONVGRAD_ALWAYS_INLINE void Arrive() {
-    rows = reinterpret_cast<const char*>(*at) + first;
+    rows = *at + first;
     asm("" : "+r"(rows));
   }
   CONVGRAD_ALWAYS_INLINE void Next() { ++at; }
   CONVGRAD_ALWAYS_INLINE void Leap(int64_t) {}
-  CONVGRAD_ALWAYS_INLINE const void* FactorAt(int r) const {
-    return rows + r * static_cast<int64_t>(sizeof(E));
-  }
+  CONVGRAD_ALWAYS_INLINE const E* FactorAt(int r) const { return rows + r; }
 };
 
 }  // namespace convgrad

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <span>
 
 #include "cpu/lines.h"
+#include "cpu/positions.h"
 
 namespace convgrad {
 namespace {
@@ -253,19 +253,28 @@ int64_t ChunkFloats(const Contraction& c, int64_t kc) {
   return floats * std::min(elements, Chunks::kLongestOfElements / c.terms_each);
 }
 
-// Whether tiles read a of a weight gradient where it is: channels that are next to each other, on a
-// CPU that multiplies by a float of memory for free. Each value would be copied once for each tap:
-// 22 % of the time of 64 -> 64 channels, 3x3, with AVX-512 (Sapphire-Rapids class). With more
-// channels a tile finds its values in more lines than the sets of L1 that they fall into hold, and
-// with more columns a copy is read more often: 256 channels were 3 to 7 % slower, 256 columns 1 to
-// 4 %, up to 128 of both 2 to 13 % faster. Only panels of one tap can be read like that: most of
-// them must be.
-bool ReadsInPlace(const Contraction& c, const Tiling& t, const VectorUnit& unit) {
-  constexpr int64_t kMost = 128;
+// Whether the positions that all taps of a weight gradient read are packed once for all of them, on
+// a CPU that multiplies by a float of memory for free. Copied for each of 3x3 taps they took 12 to
+// 33 % of the time of channels first with AVX-512 (Sapphire-Rapids class); time of this / of
+// copies: 0.88 to 0.92 (64 to 256 channels), 0.94 (stride 2), 0.75 (3-D), 0.96 to 1.04 (512
+// channels, one axis). Of channels last 0.80 to 0.90 up to 128 channels to 128; more of them, whose
+// copies run along memory and are read more often, 1 to 1.1. Only panels of one tap can be read
+// like that: most must be.
+void ChoosePositions(Tiling& t, const Contraction& c, const Chunks& chunks,
+                     const VectorUnit& unit) {
+  constexpr int64_t kFewChannels = 128;
   const int64_t whole = c.row_block / t.mr * t.mr;  // rows of a block in panels of one tap
-  return unit.a_by_rows && unit.is_f32 && c.sum_pixels && t.o_is_n && !t.a_by_rows &&
-         c.g.channel == 1 && std::abs(c.g.at[kAxes - 1]) <= kMost && c.o <= kMost &&
-         2 * whole > c.row_block + t.mr;
+  if (!unit.a_by_rows || !c.sum_pixels || !t.o_is_n || t.terms_each > 1 ||
+      2 * whole <= c.row_block + t.mr || chunks.count() == 0 || !CanShareTaps(c)) {
+    return;
+  }
+  if (c.g.channel == 1 && (c.channels > kFewChannels || c.o > kFewChannels)) return;
+  const int64_t rows = RoundUp(c.row_block, t.mr), most = MostPositions(c, chunks);
+  const int64_t most_floats = unit.l2_bytes / int64_t{sizeof(float)} / 4;
+  if (2 * most > c.taps() * chunks.longest() || most > most_floats / rows) return;
+  t.positions = most;
+  t.position_floats = RoundUp(most * rows, Tiling::kAlign);
+  t.a_panels = 1;  // those that are packed have others beside them
 }
 
 // The best that any tile makes of m x n.
@@ -356,13 +365,9 @@ Tiling MakeTiling(const Contraction& c, int64_t copies, int threads, int64_t lim
   const int64_t m = t.o_is_n ? rows : o, n = t.o_is_n ? o : rows;
   Rates rates = RatesOf(c, t, unit);
   ChooseShape(t, c, m, n, unit, rates, Tiling::kMostColumns);
-  t.a_in_place = ReadsInPlace(c, t, unit);
-  if (t.a_in_place) {
-    t.a_panels = 1;  // those that are packed have others beside them
-    // A copy's cycles at most: 0.7, for lines that each panel of columns fetches again, with
-    // AVX-512.
-    rates.a = std::min(rates.a, 0.7);
-  }
+  ChoosePositions(t, c, chunks, unit);
+  // A copy's cycles at most: 0.7, for lines that each panel of columns fetches again, with AVX-512.
+  if (t.positions > 0) rates.a = std::min(rates.a, 0.7);
   copies = std::max<int64_t>(copies, 1);
   double cycles = INFINITY;
   const auto try_budget = [&](const Budget& budget) {
@@ -389,6 +394,11 @@ Tiling MakeTiling(const Contraction& c, int64_t copies, int threads, int64_t lim
       SplitSum(t, m, n, threads, chunks, limit, rates, l2_floats, cycles)) {
     return t;
   }
+  if (limit >= 0 && t.workspace_bytes() > limit && t.positions > 0) {
+    t.positions = t.position_floats = 0;
+    t.a_panels = Tiling().a_panels;
+    try_budget(budget);
+  }
   for (; budget.b > stack.b; try_budget(budget)) {
     const bool stack_holds = t.b_floats() <= Tiling::kStackB && t.c_floats() <= Tiling::kStackC;
     if (stack_holds) break;  // a small problem needs no workspace
@@ -397,13 +407,13 @@ Tiling MakeTiling(const Contraction& c, int64_t copies, int threads, int64_t lim
   }
   if (t.kc_floats * t.nr > stack.b) {
     ChooseShape(t, c, m, n, unit, rates, stack.b / t.kc_floats);
-    t.a_in_place = ReadsInPlace(c, t, unit);
     try_budget(stack);
   }
   // Of c the stack holds less than halving both has left: 6 Ki floats.
   if (t.c_floats() > Tiling::kStackC) try_budget(stack);
   t.slot_floats = 0;
   t.a_panels = 1;
+  t.positions = t.position_floats = 0;
   return t;
 }
 

@@ -15,12 +15,11 @@ struct VectorUnit {
   const char* name = "";
   int lanes = 4;           // of a vector of f32
   int registers = 32;      // of vectors
-  bool a_by_rows = false;  // tiles can read a by rows or, of f32, where it is
+  bool a_by_rows = false;  // tiles can read a by rows or by pointers
   int64_t l2_bytes = 1 << 20;
   int64_t terms_each = 1;  // of an element of a and b, see element.h
   int64_t k_unit = 1;      // elements that are multiplied at once: tiles of AMX
   const char* bf16_instruction = "";
-  bool is_f32 = false;  // the type
 };
 
 // c[m, n] = sum over k of a[k, m] * b[k, n]. o is n or m.
@@ -58,11 +57,15 @@ struct Tiling {
 
   int a_panels = 4;  // of a that are packed at once
 
-  bool a_by_rows = false;   // a is packed [row, k]
-  bool a_in_place = false;  // or not: panels of rows of one tap are read where they are
+  bool a_by_rows = false;  // a is packed [row, k]
+  // Panels of rows of one tap are read in positions that all taps share (positions.h): so many of a
+  // chunk at most. 0: no.
+  int64_t positions = 0;
+  int64_t position_floats = 0;  // memory of them
 
   int64_t a_step() const { return a_by_rows ? kRowPitch : kc_floats; }  // floats for each row
-  int64_t a_floats() const { return a_panels * mr * a_step(); }
+  int64_t panel_floats() const { return a_panels * mr * a_step(); }
+  int64_t a_floats() const { return panel_floats() + position_floats; }
   int64_t b_floats() const { return kc_floats * nb; }
   int64_t c_floats() const { return keeps_c ? results * mb * nb : 0; }
   int64_t slab_floats() const { return mb * nb; }

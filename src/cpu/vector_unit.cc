@@ -19,7 +19,6 @@ namespace HWY_NAMESPACE {
 VectorUnit UnitHere(DataType type) {
   VectorUnit unit{hwy::TargetName(HWY_TARGET), kLanes, kRegisters, !CONVGRAD_MULTIPLIES_BY_LANES,
                   SecondLevelCacheBytes()};
-  unit.is_f32 = type == DataType::kF32;
   const bool multiplies_bf16 = CONVGRAD_MULTIPLIES_BY_LANES || CONVGRAD_HAS_AVX512;
   if (multiplies_bf16 && type == DataType::kBF16) {
     unit.terms_each = Bf16TermsEach();

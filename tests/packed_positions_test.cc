@@ -1,0 +1,89 @@
+// Weight gradients whose taps share what is packed, and dgrads of two phases that are stored
+// together: on every instruction set that runs here, right against guard pages and aligned to
+// nothing.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "tests/instruction_set.h"
+// After the choice of instruction sets.
+#include "cpu/engine.h"
+#include "tests/guarded_run.h"
+
+namespace convgrad::tests {
+namespace {
+
+void ExpectOracles(const BitsProblem& problem, OpKind kind, Layout layout, float beta,
+                   bool shares_taps) {
+  BitsCase item(problem, kind, DataType::kF32, layout, true);
+  FillWithIntegers(item);
+  const std::vector<char> expected = OracleBytes(item, beta);
+  for (const int64_t limit : {int64_t{0}, Options::kNoLimit}) {
+    const Options options{
+        .threads = 2, .workspace_limit = limit, .beta = beta, .kernel = "contract"};
+    const std::string text = item.MakePlan(options)->Explain();
+    const bool shares = text.find("packed once for all of them") != std::string::npos;
+    EXPECT_EQ(shares, shares_taps && limit == Options::kNoLimit) << text;
+    EXPECT_EQ(RunGuarded(item, options, true), expected);
+    EXPECT_EQ(RunGuarded(item, options, false), expected);
+    EXPECT_EQ(RunGuarded(item, options, false, 1), expected);
+  }
+}
+
+void ExpectOraclesEverywhere(const BitsProblem& problem, OpKind kind, Layout layout) {
+  for (const int64_t target : hwy::SupportedAndGeneratedTargets()) {
+    SCOPED_TRACE(testing::Message() << hwy::TargetName(target) << " " << problem.channels
+                                    << " channels " << problem.batch << " images");
+    const InstructionSet set(target);
+    // NEON reads a in vectors: no pointers.
+    const bool shares_taps = kind == OpKind::kConvolutionBackwardWeights &&
+                             std::string("NEON") != hwy::TargetName(target);
+    ExpectOracles(problem, kind, layout, 0, shares_taps);
+    ExpectOracles(problem, kind, layout, 1, shares_taps);
+  }
+}
+
+// Taps outside on all sides, through a stride along lines and a dilation across; whole blocks of 48
+// channels, parts of them, and panels that have two taps.
+TEST(PackedPositions, HaveEveryPixelOfEveryTap) {
+  for (const int64_t channels : {24, 29, 64, 100}) {
+    const BitsProblem layer{"layer", 2, 1, channels, 96, {13, 29}, {3, 3}, {1, 2}, {2, 1}, {2, 1}};
+    for (const bool channels_last : {false, true}) {
+      for (const bool taps_first : {false, true}) {
+        ExpectOraclesEverywhere(layer, OpKind::kConvolutionBackwardWeights,
+                                {channels_last, taps_first});
+      }
+    }
+  }
+}
+
+// Images of a few pixels: chunks of several images.
+TEST(PackedPositions, HaveAllImagesOfAChunk) {
+  const BitsProblem tiny{"tiny", 40, 1, 30, 96, {5, 4}, {3, 3}, {1, 1}, {1, 1}, {1, 1}};
+  for (const bool channels_last : {false, true}) {
+    ExpectOraclesEverywhere(tiny, OpKind::kConvolutionBackwardWeights, {channels_last, false});
+  }
+}
+
+// Chunks that are part of a line, that end within one, and that have parts of two planes.
+TEST(PackedPositions, HaveChunksThatBeginAnywhere) {
+  const BitsProblem line{"line", 2, 1, 50, 96, {1000}, {5}, {1}, {3}, {6}};
+  const BitsProblem image{"image", 1, 1, 50, 96, {29, 31}, {3, 3}, {1, 1}, {1, 1}, {1, 1}};
+  const BitsProblem planes{"planes",   1,         1,         26,        96,
+                           {7, 9, 11}, {3, 3, 3}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}};
+  for (const BitsProblem& problem : {line, image, planes}) {
+    for (const bool channels_last : {false, true}) {
+      ExpectOraclesEverywhere(problem, OpKind::kConvolutionBackwardWeights, {channels_last, false});
+    }
+  }
+}
+
+// 264 rows of even and odd positions, in lines of 33: fours of them lie across slices and lines.
+TEST(ZippedPhases, AreStoredInSlices) {
+  const BitsProblem strided{"strided", 1, 1, 16, 16, {16, 66}, {3, 3}, {2, 2}, {1, 1}, {1, 1}};
+  ExpectOraclesEverywhere(strided, OpKind::kConvolutionBackwardData, {false, false});
+}
+
+}  // namespace
+}  // namespace convgrad::tests
