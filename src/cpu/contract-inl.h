@@ -419,8 +419,11 @@ class Block {
                    static_cast<U*>(operands_.out) + n_edge_.offsets[p * t_.nr], m_edge_.offsets);
           continue;
         }
+        const TileEdges at = EdgesAt(rows.size(), p);
+        U* const out = static_cast<U*>(operands_.out);
+        if (CONVGRAD_HAS_AVX512 && stores && GoesByColumns(at)) FetchColumns(at, out);
         Multiply(panel, p, chunk, c, join, c, c_rows_);
-        if (stores) StoreTile(EdgesAt(rows.size(), p), c, t_.nr, static_cast<U*>(operands_.out));
+        if (stores) StoreTile(at, c, t_.nr, out);
       }
     }
   }

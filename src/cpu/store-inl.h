@@ -15,6 +15,7 @@
 #include "cpu/pack-inl.h"
 #include "cpu/tiling.h"
 #include "cpu/vectors-inl.h"
+#include "hwy/cache_control.h"
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -134,12 +135,48 @@ void LoadScaled(const TileEdges& at, const T* out, float beta, float zero, float
   }
 }
 
+#if HWY_TARGET != HWY_SCALAR
+// Columns j to j + 3 of a tile: four rows that are next to each other are turned in registers.
+template <class T>
+HWY_INLINE void StoreFourColumns(const TileEdges& at, const float* tile, int64_t width, int64_t j,
+                                 T* out) {
+  const D4 d;
+  const V4 add = at.column_bias == nullptr ? hn::Zero(d) : hn::LoadU(d, at.column_bias + j);
+  const auto load = [&](int64_t r) {
+    const V4 value = hn::LoadU(d, tile + r * width + j);
+    return at.column_bias == nullptr ? value : hn::Add(value, add);
+  };
+  for (int64_t r = 0; r < at.rows;) {
+    const int64_t* const to = at.row_offsets + r;
+    if (r + 4 <= at.rows && to[1] == to[0] + 1 && to[2] == to[0] + 2 && to[3] == to[0] + 3) {
+      const FourRows turned = Turn(load(r), load(r + 1), load(r + 2), load(r + 3));
+      StoreBytes(turned.k0, d, out + at.offset(r, j));
+      StoreBytes(turned.k1, d, out + at.offset(r, j + 1));
+      StoreBytes(turned.k2, d, out + at.offset(r, j + 2));
+      StoreBytes(turned.k3, d, out + at.offset(r, j + 3));
+      r += 4;
+      continue;
+    }
+    float values[4];
+    hn::StoreU(load(r), d, values);
+    for (int i = 0; i < 4; ++i) StoreAt(out, at.offset(r, j + i), NarrowSum(values[i], T()));
+    ++r;
+  }
+}
+#endif
+
 // Rows inside columns: where neighbouring rows are nearer in memory than columns are, as in the
 // weights of wgrad, whose columns can be pages apart.
 template <class T>
 void StoreTileByColumns(const TileEdges& at, const float* tile, int64_t width, T* out) {
   const int64_t step = StepOf(at.row_offsets, at.rows);
-  for (int64_t j = 0; j < at.columns; ++j) {
+  int64_t j = 0;
+#if HWY_TARGET != HWY_SCALAR
+  if (step <= 1 && at.row_bias == nullptr) {
+    for (; j + 4 <= at.columns; j += 4) StoreFourColumns(at, tile, width, j, out);
+  }
+#endif
+  for (; j < at.columns; ++j) {
     if (step != 0 && at.row_bias == nullptr && at.column_bias == nullptr) {
       T* to = out + at.offset(0, j);
       for (int64_t r = 0; r < at.rows; ++r)
@@ -294,14 +331,25 @@ void StoreZipped(const ZippedRows& rows, Range some, const float* even, const fl
   }
 }
 
+inline bool GoesByColumns(const TileEdges& at) {
+  return at.column_step != 1 && at.rows > 1 && at.columns > 1 &&
+         std::abs(at.row_offsets[1] - at.row_offsets[0]) <
+             std::abs(at.column_offsets[1] - at.column_offsets[0]);
+}
+
+// Asks for what a tile will be stored to by columns, each of which is part of a line or two.
+template <class T>
+HWY_INLINE void FetchColumns(const TileEdges& at, const T* out) {
+  for (int64_t j = 0; j < at.columns; ++j) {
+    hwy::Prefetch(out + at.offset(0, j));
+    hwy::Prefetch(out + at.offset(at.rows - 1, j));
+  }
+}
+
 template <class T>
 void StoreTile(const TileEdges& at, const float* tile, int64_t width, T* out) {
   if (!at.all_exist()) return StoreThoseThatExist(at, tile, width, out);
-  if (at.column_step != 1 && at.rows > 1 && at.columns > 1 &&
-      std::abs(at.row_offsets[1] - at.row_offsets[0]) <
-          std::abs(at.column_offsets[1] - at.column_offsets[0])) {
-    return StoreTileByColumns(at, tile, width, out);
-  }
+  if (GoesByColumns(at)) return StoreTileByColumns(at, tile, width, out);
   for (int64_t r = 0; r < at.rows; ++r) {
     const float* from = tile + r * width;
     int64_t j = 0;
