@@ -21,7 +21,7 @@ void ExpectOracles(const BitsProblem& problem, OpKind kind, Layout layout, float
   const std::vector<char> expected = OracleBytes(item, beta);
   for (const int64_t limit : {int64_t{0}, Options::kNoLimit}) {
     const Options options{
-        .threads = 2, .workspace_limit = limit, .beta = beta, .kernel = "contract"};
+        .threads = 1, .workspace_limit = limit, .beta = beta, .kernel = "contract"};
     const std::string text = item.MakePlan(options)->Explain();
     const bool shares = text.find("packed once for all of them") != std::string::npos;
     EXPECT_EQ(shares, shares_taps && limit == Options::kNoLimit) << text;

@@ -133,9 +133,22 @@ void ExpectFits(const Tiling& t, int64_t limit) {
   }
 }
 
+// Rows that share positions are not cut, if the memory holds a block of them.
+void ExpectRowsTogether(const Tiling& t, const Contraction& c) {
+  ASSERT_EQ(t.position_rows, c.row_block * c.taps());
+  const auto whole = [&](int64_t rows) {
+    return rows % t.position_rows == 0 || rows >= c.rows() || c.rows() <= t.position_rows;
+  };
+  ASSERT_TRUE(whole(t.mb) || t.mb < t.position_rows) << t.mb;
+  if (t.tail_from >= 0) {
+    ASSERT_TRUE(whole(t.tail_rows) || t.mb < t.position_rows) << t.tail_rows;
+  }
+  ASSERT_EQ(t.slabs, 0);
+}
+
 TEST(Tiling, FitsItsMemoryOnEveryVectorUnit) {
-  int64_t on_stack = 0, in_workspace = 0, side_by_side = 0, in_parts = 0, of_taps = 0, quads = 0,
-          tails = 0;
+  int64_t on_stack = 0, shared = 0, in_workspace = 0, side_by_side = 0, in_parts = 0, of_taps = 0,
+          quads = 0, tails = 0;
   for (uint64_t seed = 0; seed < 2000; ++seed) {
     const Problem problem = RandomProblem(seed);
     const int64_t copies = problem.groups * CountPhases(problem);
@@ -149,6 +162,8 @@ TEST(Tiling, FitsItsMemoryOnEveryVectorUnit) {
           const Tiling t = MakeTiling(contraction, copies, threads, limit, unit);
           ASSERT_EQ(t.terms_each, contraction.terms_each);
           ExpectFits(t, limit);
+          if (t.positions > 0) ExpectRowsTogether(t, contraction);
+          shared += t.positions > 0;
           if (HasFatalFailure()) return;
           (t.slot_floats == 0 ? on_stack : in_workspace) += 1;
           // What a run does, which knows the workspace and not the limit.
@@ -168,6 +183,7 @@ TEST(Tiling, FitsItsMemoryOnEveryVectorUnit) {
           ASSERT_EQ(again.results, t.results);
           ASSERT_EQ(again.slabs, t.slabs);
           ASSERT_EQ(again.part_rows, t.part_rows);
+          ASSERT_EQ(again.positions, t.positions);
           tails += t.tail_from >= 0;
           side_by_side += t.slabs > 0;
           in_parts += t.slabs > 0 && t.part_rows < t.mb;
@@ -179,6 +195,7 @@ TEST(Tiling, FitsItsMemoryOnEveryVectorUnit) {
   }
   EXPECT_GT(on_stack, 10000);
   EXPECT_GT(in_workspace, 10000);
+  EXPECT_GT(shared, 50);
   EXPECT_GT(tails, 1000);
   EXPECT_GT(side_by_side, 100);
   EXPECT_GT(in_parts, 100);

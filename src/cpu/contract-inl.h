@@ -273,7 +273,6 @@ class Block {
     const void* a;
     Live live;
     int64_t turn;
-    int64_t first;  // row, from where pointers point to
     bool pointers;  // a has them
   };
 
@@ -289,7 +288,7 @@ class Block {
     float* const to = reinterpret_cast<float*>(a_) + t_.panel_floats();
     PackPositions(c_, positions_, static_cast<const T*>(operands_.g), channels, chunk,
                   Panels<float>{to, positions_width_, positions_depth_});
-    PointToPositions(c_, positions_, chunk, to, positions_width_, pixels_);
+    PlacePixels(c_, positions_, chunk, positions_width_, pixels_);
   }
 
   // Whether tiles can read the rows m_.begin + i and on by pointers: rows of one tap.
@@ -301,8 +300,9 @@ class Block {
     }
     const int64_t row = place.channel - positions_block_, width = positions_width_;
     const int64_t first = row / width * positions_depth_ + positions_.ShiftOfTap(c_, place.tap);
-    panel.a = pixels_;
-    panel.first = first * width + row % width;
+    PointFrom(reinterpret_cast<const float*>(a_) + t_.panel_floats() + first * width + row % width,
+              pixels_, chunk.terms(), pointers_);
+    panel.a = pointers_;
     return true;
   }
 
@@ -318,7 +318,7 @@ class Block {
   }
 
   HWY_INLINE RowPanel StartRows(int64_t i, const Chunk& chunk) {
-    RowPanel panel{nullptr, {}, t_.mr, 0, false};
+    RowPanel panel{nullptr, {}, t_.mr, false};
     if constexpr (kPointers) {
       panel.pointers = t_.positions > 0 && StartPointers(i, chunk, panel);
     }
@@ -360,7 +360,6 @@ class Block {
     }
     const void* a = rows.a;
     const bool pointers = kPointers && rows.pointers;
-    if (pointers) terms.first = rows.first;
     if (c_.skipped_axis >= 0 && x.finite && y.finite) {
       const int64_t begin = std::max(x.begin, y.begin) / t_.k_unit * t_.k_unit;
       const int64_t end = CeilDiv(std::min(x.end, y.end), t_.k_unit) * t_.k_unit;
@@ -372,7 +371,7 @@ class Block {
           terms.length = end - begin;
         }
         if (pointers) {
-          a = static_cast<const float* const*>(a) + begin;
+          a = static_cast<const uint64_t*>(a) + begin;
         } else if (!lines_.shared || !t_.o_is_n) {
           a = static_cast<const E*>(a) + begin * (t_.a_by_rows ? 1 : t_.mr);
         }
@@ -521,8 +520,9 @@ class Block {
   E* a_ = nullptr;
   E* b_ = nullptr;
   const E* b_panels_[Tiling::kMostColumns / 2];
-  int64_t line_elements_ = 0;                              // of a group
-  const float* pixels_[kPointers ? Chunks::kLongest : 1];  // of a chunk, in the positions packed
+  int64_t line_elements_ = 0;                            // of a group
+  int64_t pixels_[kPointers ? Chunks::kLongest : 1];     // of a chunk, in the positions packed
+  uint64_t pointers_[kPointers ? Chunks::kLongest : 1];  // the same, of a panel of a
   Positions positions_;  // that are packed, of the block of channels from here on; -1: none
   int64_t positions_block_ = -1, positions_width_ = 1, positions_depth_ = 0;
   Live row_live_;              // of rows of a,

@@ -106,15 +106,13 @@ HWY_INLINE void MultiplyPanels(A a, B b, const TileTerms& terms, V (&sums)[kRows
   // AVX2 cannot): of two vectors 32 instructions a term, not 40, which a core that two programs
   // share is short of, and as many reads as it has ports for. On such a core tiles took 0.85 to
   // 0.93 of the time, alone the same.
-  // Pointers to a are one more.
-  constexpr bool kPointers = requires { a.Arrive(); };
-  constexpr int kInMemory = kVectors != 2 ? 0 : kPointers ? kRows * 7 / 12 : kRows * 2 / 3;
+  constexpr int kInMemory = kVectors == 2 ? kRows * 2 / 3 : 0;
   for (int64_t segment = 0; segment < terms.segments; ++segment) {
     a.Leap(segment);
     b.Leap(segment);
 #pragma GCC unroll 4
     for (int64_t k = 0; k < terms.length; ++k, a.Next(), b.Next()) {
-      if constexpr (kPointers) a.Arrive();
+      if constexpr (requires { a.Arrive(); }) a.Arrive();
       V b_row[kVectors];
 #pragma GCC unroll 8
       for (int j = 0; j < kVectors; ++j) {

@@ -29,7 +29,7 @@ enum class TileSource {
   kALines,     // a is lines, read from another place for each segment of the terms
   kARowLines,  // the same by rows, [positions, terms]
   kBLines,
-  kAPointers,  // a pointer for each term of a, to rows next to each other
+  kAPointers,  // an address (uint64_t) for each term of a, of rows next to each other
 };
 
 // The elements of a tile along k, in segments of the same length. Those of a panel follow each
@@ -40,7 +40,6 @@ struct TileTerms {
   int64_t segments;
   const int64_t* begins;
   int64_t step, turn, gap;
-  int64_t first = 0;  // row, from where a pointer points to
 };
 
 using TileFunction = void (*)(const void* a, const void* b, const TileTerms& terms, const float* c,

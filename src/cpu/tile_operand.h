@@ -74,16 +74,12 @@ struct LinesAt {
 template <class E>
 struct PointersAt {
   static constexpr bool kLeaps = false;
-  const E* const* at;
-  const int64_t first;
+  const uint64_t* at;
   const E* rows = nullptr;  // of this k
 
-  PointersAt(const void* pointers, const TileTerms& terms)
-      : at(static_cast<const E* const*>(pointers)), first(terms.first) {}
-  // GCC would keep first + r of each row in a register of its own.
+  PointersAt(const void* pointers, const TileTerms&) : at(static_cast<const uint64_t*>(pointers)) {}
   CONVGRAD_ALWAYS_INLINE void Arrive() {
-    rows = *at + first;
-    asm("" : "+r"(rows));
+    rows = reinterpret_cast<const E*>(static_cast<uintptr_t>(*at));
   }
   CONVGRAD_ALWAYS_INLINE void Next() { ++at; }
   CONVGRAD_ALWAYS_INLINE void Leap(int64_t) {}

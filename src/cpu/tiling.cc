@@ -55,10 +55,18 @@ int64_t EvenBlock(int64_t extent, int64_t count, int64_t unit) {
   return RoundUp(CeilDiv(std::max<int64_t>(extent, 1), std::max<int64_t>(count, 1)), unit);
 }
 
+// Rows of one of `count` blocks of all m: whole blocks of rows that share positions, where there
+// are several.
+int64_t RowsOfBlock(const Tiling& t, int64_t m, int64_t count) {
+  return std::min(EvenBlock(m, count, t.row_unit(m)), RoundUp(std::max<int64_t>(m, 1), t.mr));
+}
+
 // Cycles to pack an element of a and of b, and multiply-adds in a cycle: what more and smaller
 // blocks cost. Measured on a Neoverse-V1 and, with AVX-512, on a Xeon of the Sapphire-Rapids class.
 struct Rates {
   double a, b, multiply_adds;
+  // For each term of a chunk and each block of rows that share positions, instead of `a`.
+  double positions = 0, position_rows = 0;
 };
 
 Rates RatesOf(const Contraction& c, const Tiling& t, const VectorUnit& unit) {
@@ -112,7 +120,9 @@ void ChooseShape(Tiling& t, const Contraction& c, int64_t m, int64_t n, const Ve
 // Cycles for each term of the sum of a block.
 double CyclesOf(const Rates& rates, int64_t mb, int64_t nb) {
   const double m = static_cast<double>(mb), n = static_cast<double>(nb);
-  return m * n / rates.multiply_adds + m * rates.a + n * rates.b;
+  double a = m * rates.a;
+  if (rates.positions > 0) a = rates.positions * std::ceil(m / rates.position_rows);
+  return m * n / rates.multiply_adds + a + n * rates.b;
 }
 
 // By how many blocks the last of two threads or more ends late, where each has `rounds` of them. Of
@@ -138,7 +148,8 @@ struct Shares {
 // small blocks at the end: as many as the other threads do while the last one ends its large ones.
 // `work`: contractions like the largest, all in all.
 double ShareOut(Tiling& t, int64_t m, int64_t n, double work, int threads, const Rates& rates) {
-  const int64_t rows = t.o_is_n ? m : n, row_unit = t.o_is_n ? t.mr : t.nr;
+  const int64_t rows = t.o_is_n ? m : n;
+  const int64_t row_unit = !t.o_is_n ? t.nr : t.mb >= t.row_unit(m) ? t.row_unit(m) : t.mr;
   const int64_t o = t.o_is_n ? n : m, o_unit = t.o_is_n ? t.nr : t.mr;
   const Shares most{t.o_is_n ? t.mb : t.nb, t.o_is_n ? t.nb : t.mb};
   const auto cycles = [&](int64_t of_rows, int64_t of_o) {
@@ -158,7 +169,8 @@ double ShareOut(Tiling& t, int64_t m, int64_t n, double work, int threads, const
     for (int rounds = 1; rounds <= most_rounds; ++rounds) {
       const double blocks = rounds * threads / tasks, late = Late(rounds, threads);
       const int64_t large = static_cast<int64_t>(blocks);
-      const int64_t even = EvenBlock(rows, std::max(least_blocks, large), row_unit);
+      const int64_t even =
+          std::min(EvenBlock(rows, std::max(least_blocks, large), row_unit), most.rows);
       if (even != before) {
         const double each = std::ceil(tasks * static_cast<double>(CeilDiv(rows, even)) / threads);
         best.Consider({even, o_block, -1, 0, (each + Late(each, threads)) * cycles(even, o_block)});
@@ -192,9 +204,10 @@ void ChooseBlocks(Tiling& t, int64_t m, int64_t n, const Budget& budget) {
       std::min<int64_t>({budget.b / std::max<int64_t>(t.kc_floats, 1), budget.c / t.mr,
                          static_cast<int64_t>(Tiling::kMostColumns)});
   t.nb = EvenBlock(n, CeilDiv(n, RoundDown(columns, t.nr)), t.nr);
-  const int64_t rows =
-      RoundDown(t.keeps_c ? std::min(kMostRows, budget.c / t.nb) : kMostRows, t.mr);
-  t.mb = EvenBlock(m, CeilDiv(m, rows), t.mr);
+  const int64_t most = t.keeps_c ? std::min(kMostRows, budget.c / t.nb) : kMostRows;
+  const bool shares = most >= t.row_unit(m);
+  t.mb = shares ? RowsOfBlock(t, m, CeilDiv(m, RoundDown(most, t.row_unit(m))))
+                : EvenBlock(m, CeilDiv(m, RoundDown(most, t.mr)), t.mr);
   t.tail_from = -1;
   t.tail_rows = 0;
 }
@@ -254,14 +267,14 @@ int64_t ChunkFloats(const Contraction& c, int64_t kc) {
 }
 
 // Whether the positions that all taps of a weight gradient read are packed once for all of them, on
-// a CPU that multiplies by a float of memory for free. Copied for each of 3x3 taps they took 12 to
-// 33 % of the time of channels first with AVX-512 (Sapphire-Rapids class); time of this / of
-// copies: 0.88 to 0.92 (64 to 256 channels), 0.94 (stride 2), 0.75 (3-D), 0.96 to 1.04 (512
-// channels, one axis). Of channels last 0.80 to 0.90 up to 128 channels to 128; more of them, whose
-// copies run along memory and are read more often, 1 to 1.1. Only panels of one tap can be read
-// like that: most must be.
-void ChoosePositions(Tiling& t, const Contraction& c, const Chunks& chunks,
-                     const VectorUnit& unit) {
+// a CPU that multiplies by a float of memory for free. Time of this / of copies for each tap,
+// AVX-512 (Sapphire-Rapids class), one thread, 3x3: channels first 0.89 to 0.91 (64 channels), 0.9
+// to 1 (128 to 512); 16 threads 0.7 to 0.9 (256 and 512), 0.9 to 1 (4x4 of stride 2). Channels last
+// 0.87 (64) to 1 (128); more of them, whose copies run along memory and are read more often, 1
+// to 1.1. It is not worth it for every second pixel of 3x3 (0.94 to 1.05) or three taps of one axis
+// (0.98 to 1.09). Only panels of one tap can be read like that: most must be.
+void ChoosePositions(Tiling& t, const Contraction& c, const Chunks& chunks, const VectorUnit& unit,
+                     Rates& rates) {
   constexpr int64_t kFewChannels = 128;
   const int64_t whole = c.row_block / t.mr * t.mr;  // rows of a block in panels of one tap
   if (!unit.a_by_rows || !c.sum_pixels || !t.o_is_n || t.terms_each > 1 ||
@@ -271,10 +284,22 @@ void ChoosePositions(Tiling& t, const Contraction& c, const Chunks& chunks,
   if (c.g.channel == 1 && (c.channels > kFewChannels || c.o > kFewChannels)) return;
   const int64_t rows = RoundUp(c.row_block, t.mr), most = MostPositions(c, chunks);
   const int64_t most_floats = unit.l2_bytes / int64_t{sizeof(float)} / 4;
-  if (2 * most > c.taps() * chunks.longest() || most > most_floats / rows) return;
+  if (3 * most > c.taps() * chunks.longest() || most > most_floats / rows) return;
   t.positions = most;
   t.position_floats = RoundUp(most * rows, Tiling::kAlign);
-  t.a_panels = 1;  // those that are packed have others beside them
+  t.position_rows = c.row_block * c.taps();
+  t.a_panels = 1;                                // those that are packed have others beside them
+  const double cycles = unit.lanes > 8 ? 2 : 1;  // of an element
+  rates.positions = cycles * static_cast<double>(most * c.row_block) / static_cast<double>(t.kc);
+  rates.position_rows = static_cast<double>(t.position_rows);
+}
+
+// Nor where chunks are summed side by side: with 16 threads 64 and 128 channels took 1 to 1.3 times
+// as long, since the parts of the rows are small and each thread packs positions for those of
+// others.
+void DropPositions(Tiling& t) {
+  if (t.positions > 0) t.a_panels = Tiling().a_panels;
+  t.positions = t.position_floats = t.position_rows = 0;
 }
 
 // The best that any tile makes of m x n.
@@ -365,9 +390,8 @@ Tiling MakeTiling(const Contraction& c, int64_t copies, int threads, int64_t lim
   const int64_t m = t.o_is_n ? rows : o, n = t.o_is_n ? o : rows;
   Rates rates = RatesOf(c, t, unit);
   ChooseShape(t, c, m, n, unit, rates, Tiling::kMostColumns);
-  ChoosePositions(t, c, chunks, unit);
-  // A copy's cycles at most: 0.7, for lines that each panel of columns fetches again, with AVX-512.
-  if (t.positions > 0) rates.a = std::min(rates.a, 0.7);
+  const Rates plain = rates;
+  ChoosePositions(t, c, chunks, unit, rates);
   copies = std::max<int64_t>(copies, 1);
   double cycles = INFINITY;
   const auto try_budget = [&](const Budget& budget) {
@@ -390,18 +414,21 @@ Tiling MakeTiling(const Contraction& c, int64_t copies, int threads, int64_t lim
   }
   const Budget stack{Tiling::kStackB, Tiling::kStackC / t.results};
   try_budget(budget);
-  if (copies == 1 && !c.zipped && threads > 1 &&
-      SplitSum(t, m, n, threads, chunks, limit, rates, l2_floats, cycles)) {
-    return t;
+  if (copies == 1 && !c.zipped && threads > 1) {
+    Tiling split = t;
+    DropPositions(split);
+    if (SplitSum(split, m, n, threads, chunks, limit, plain, l2_floats, cycles)) return split;
   }
-  if (limit >= 0 && t.workspace_bytes() > limit && t.positions > 0) {
-    t.positions = t.position_floats = 0;
-    t.a_panels = Tiling().a_panels;
+  const auto stack_holds = [&] {
+    return t.b_floats() <= Tiling::kStackB && t.c_floats() <= Tiling::kStackC;
+  };
+  if (t.positions > 0 && (stack_holds() || (limit >= 0 && t.workspace_bytes() > limit))) {
+    DropPositions(t);
+    rates = plain;
     try_budget(budget);
   }
   for (; budget.b > stack.b; try_budget(budget)) {
-    const bool stack_holds = t.b_floats() <= Tiling::kStackB && t.c_floats() <= Tiling::kStackC;
-    if (stack_holds) break;  // a small problem needs no workspace
+    if (stack_holds()) break;  // a small problem needs no workspace
     if (limit < 0 || t.workspace_bytes() <= limit) return t;
     budget = {budget.b / 2, budget.c / 2};
   }
@@ -411,9 +438,9 @@ Tiling MakeTiling(const Contraction& c, int64_t copies, int threads, int64_t lim
   }
   // Of c the stack holds less than halving both has left: 6 Ki floats.
   if (t.c_floats() > Tiling::kStackC) try_budget(stack);
+  DropPositions(t);
   t.slot_floats = 0;
   t.a_panels = 1;
-  t.positions = t.position_floats = 0;
   return t;
 }
 

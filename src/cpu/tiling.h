@@ -3,6 +3,7 @@
 #ifndef CONVGRAD_CPU_TILING_H_
 #define CONVGRAD_CPU_TILING_H_
 
+#include <algorithm>
 #include <cstdint>
 
 #include "cpu/contraction.h"
@@ -62,6 +63,13 @@ struct Tiling {
   // chunk at most. 0: no.
   int64_t positions = 0;
   int64_t position_floats = 0;  // memory of them
+  // Rows that share them: a block of fewer packs as many. 0: none do.
+  int64_t position_rows = 0;
+
+  // Blocks of more rows are multiples of it.
+  int64_t row_unit(int64_t rows) const {
+    return rows > position_rows ? std::max<int64_t>(mr, position_rows) : mr;
+  }
 
   int64_t a_step() const { return a_by_rows ? kRowPitch : kc_floats; }  // floats for each row
   int64_t panel_floats() const { return a_panels * mr * a_step(); }
