@@ -5,9 +5,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <random>
-#include <utility>
 #include <vector>
 
 #include "tests/random_problem.h"

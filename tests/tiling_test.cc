@@ -186,6 +186,8 @@ TEST(Tiling, FitsItsMemoryOnEveryVectorUnit) {
           ASSERT_EQ(again.slabs, t.slabs);
           ASSERT_EQ(again.part_rows, t.part_rows);
           ASSERT_EQ(again.positions, t.positions);
+          ASSERT_EQ(again.position_floats, t.position_floats);
+          ASSERT_EQ(again.position_rows, t.position_rows);
           tails += t.tail_from >= 0;
           side_by_side += t.slabs > 0;
           in_parts += t.slabs > 0 && t.part_rows < t.mb;
@@ -513,6 +515,8 @@ TEST(Tiling, PacksPositionsOnceForAllTaps) {
       // 400 pixels; 48 channels or all of them, in tiles of 12 rows.
       EXPECT_EQ(t.positions, (20 + taps - 1) * (20 + taps - 1));
       EXPECT_GE(t.position_floats, t.positions * std::min<int64_t>(ci, 48));
+      const int64_t together = std::min<int64_t>(ci, 48) * taps * taps;
+      EXPECT_TRUE(t.mb % together == 0 || t.mb >= ci * taps * taps) << t.mb;
     }
     return t.positions > 0;
   };
@@ -531,6 +535,24 @@ TEST(Tiling, PacksPositionsOnceForAllTaps) {
   for (const VectorUnit& other : {kUnits[1], kUnits[4], kUnits[5], kUnits[6]}) {
     unit = other;
     EXPECT_FALSE(shares(64, 64, false)) << unit.name;
+  }
+}
+
+// Nothing overflows for extents that nobody has memory for; sanitizers look at it.
+TEST(Tiling, SharesNothingOfLinesWithoutEnd) {
+  for (const int64_t size : {int64_t{1} << 46, int64_t{1} << 48, int64_t{1} << 52}) {
+    for (const Pass pass : {Pass::kFprop, Pass::kWgrad}) {
+      Problem p = SquareLayer(pass, 48, 8, 129, 3, 1);
+      p.axes[kAxes - 2].dilation = 128;
+      p.axes[kAxes - 1] = {.in = 300, .out = size + 1, .taps = 3, .stride = 256, .pad = size};
+      SetDenseStrides(p);
+      for (const VectorUnit& unit : kUnits) {
+        const Contraction c = Largest(p, unit);
+        const Tiling t = MakeTiling(c, 1, 1, -1, unit);
+        EXPECT_EQ(t.positions, 0);
+        EXPECT_FALSE(LinesOf(c, t, unit.lanes).planes);
+      }
+    }
   }
 }
 

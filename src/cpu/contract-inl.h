@@ -285,7 +285,7 @@ class Block {
     // Panels of a tile's rows, if no tap begins within one.
     positions_width_ = channels.size() % t_.mr == 0 ? t_.mr : channels.size();
     positions_depth_ = c_.axes[0].taps * positions_.lines * positions_.width;
-    float* const to = reinterpret_cast<float*>(a_) + t_.panel_floats();
+    float* const to = reinterpret_cast<float*>(a_) + t_.positions_at();
     PackPositions(c_, positions_, static_cast<const T*>(operands_.g), channels, chunk,
                   Panels<float>{to, positions_width_, positions_depth_});
     PlacePixels(c_, positions_, chunk, positions_width_, pixels_);
@@ -300,7 +300,7 @@ class Block {
     }
     const int64_t row = place.channel - positions_block_, width = positions_width_;
     const int64_t first = row / width * positions_depth_ + positions_.ShiftOfTap(c_, place.tap);
-    PointFrom(reinterpret_cast<const float*>(a_) + t_.panel_floats() + first * width + row % width,
+    PointFrom(reinterpret_cast<const float*>(a_) + t_.positions_at() + first * width + row % width,
               pixels_, chunk.terms(), pointers_);
     panel.a = pointers_;
     return true;
@@ -420,7 +420,9 @@ class Block {
         }
         const TileEdges at = EdgesAt(rows.size(), p);
         U* const out = static_cast<U*>(operands_.out);
-        if (CONVGRAD_HAS_AVX512 && stores && GoesByColumns(at)) FetchColumns(at, out);
+        if (CONVGRAD_HAS_AVX512 && stores && GoesByColumns(at) && at.all_exist()) {
+          FetchColumns(at, out);
+        }
         Multiply(panel, p, chunk, c, join, c, c_rows_);
         if (stores) StoreTile(at, c, t_.nr, out);
       }

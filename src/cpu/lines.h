@@ -96,7 +96,7 @@ inline void SharePlanes(const Contraction& c, int64_t width, int64_t columns, Li
   constexpr int64_t kFarthest = 256;
   const int64_t plane = axis.pixels * lines.pixels;
   if (axis.taps < 2 || axis.pixel_step != 1 || std::abs(axis.tap_step) > kFarthest ||
-      c.images_inside) {
+      c.images_inside || lines.pixels > columns) {
     return;
   }
   // Of so many pixels, from any one on.

@@ -120,7 +120,8 @@ void PackLines(const Contraction& c, const Lines& lines, const T* g, Range pixel
     const auto pack = [&](const TapView& view, int64_t count, int64_t k0, int64_t at) {
       PackLine(c, lines, g, view, count, chunk.outer, group, k0, at);
     };
-    if (lines.planes) {
+    if (lines
+            .planes) {  // what a panel reads beyond its pixels is whatever is there, and not stored
       ForEachLineOfPlanes(c, lines, some, depth, pack);
       continue;
     }

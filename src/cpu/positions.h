@@ -57,13 +57,15 @@ inline Positions PositionsOf(const Contraction& c, const Chunk& chunk) {
   return positions;
 }
 
-// Whether no product overflows and the first tap reads the first position.
+// Whether no product of MostPositions overflows and the first tap reads the first position. Of
+// longer lines a chunk has part of one, or of two, which are not worth packing.
 inline bool CanShareTaps(const Contraction& c) {
-  constexpr int64_t kFarthest = 256;
+  constexpr int64_t kFarthest = 256, kLongestLine = 1 << 16;
+  const bool one_line = c.axes[0].pixels == 1 && c.axes[1].pixels == 1;
   return c.sum_pixels && c.taps() > 1 && c.taps() <= Chunks::kLongest && c.pixels() > 0 &&
+         (one_line || c.axes[2].pixels <= kLongestLine) &&
          std::all_of(c.axes.begin(), c.axes.end(), [](const GatherAxis& axis) {
-           const bool near = axis.tap_step > 0 && axis.tap_step <= kFarthest;
-           return (axis.pixels == 1 || axis.pixel_step <= kFarthest) && (axis.taps == 1 || near);
+           return axis.pixel_step <= kFarthest && axis.tap_step > 0 && axis.tap_step <= kFarthest;
          });
 }
 

@@ -73,7 +73,11 @@ struct Tiling {
 
   int64_t a_step() const { return a_by_rows ? kRowPitch : kc_floats; }  // floats for each row
   int64_t panel_floats() const { return a_panels * mr * a_step(); }
-  int64_t a_floats() const { return panel_floats() + position_floats; }
+  // Positions begin a cache line.
+  int64_t positions_at() const { return (panel_floats() + kAlign - 1) / kAlign * kAlign; }
+  int64_t a_floats() const {
+    return positions > 0 ? positions_at() + position_floats : panel_floats();
+  }
   int64_t b_floats() const { return kc_floats * nb; }
   int64_t c_floats() const { return keeps_c ? results * mb * nb : 0; }
   int64_t slab_floats() const { return mb * nb; }
