@@ -232,7 +232,7 @@ class Block {
   void StartChunk(const Chunk& chunk) {
     const int64_t depth = Depth(chunk);
     if (lines_.shared) StartLines(chunk);
-    positions_block_ = -1;
+    positions_.Forget();
     if (depth > 0) Pack(t_.o_is_n, n_, chunk, b_, t_.nr);
     for (int64_t p = 0, j = n_.begin; p < panels_; ++p, j += t_.nr) {
       b_panels_[p] = b_ + p * t_.nr * depth;
@@ -276,33 +276,13 @@ class Block {
     bool pointers;  // a has them
   };
 
-  // Packs what all taps read of the block of channels that `channel` is part of.
-  HWY_NOINLINE void StartPositions(int64_t channel, const Chunk& chunk) {
-    const int64_t first = channel / c_.row_block * c_.row_block;
-    const Range channels{first, std::min(first + c_.row_block, c_.channels)};
-    positions_ = PositionsOf(c_, chunk);
-    positions_block_ = first;
-    // Panels of a tile's rows, if no tap begins within one.
-    positions_width_ = channels.size() % t_.mr == 0 ? t_.mr : channels.size();
-    positions_depth_ = c_.axes[0].taps * positions_.lines * positions_.width;
-    float* const to = reinterpret_cast<float*>(a_) + t_.positions_at();
-    PackPositions(c_, positions_, static_cast<const T*>(operands_.g), channels, chunk,
-                  Panels<float>{to, positions_width_, positions_depth_});
-    PlacePixels(c_, positions_, chunk, positions_width_, pixels_);
-  }
-
-  // Whether tiles can read the rows m_.begin + i and on by pointers: rows of one tap.
+  // Whether tiles can read the rows m_.begin + i and on by addresses: rows of one tap.
   HWY_INLINE bool StartPointers(int64_t i, const Chunk& chunk, RowPanel& panel) {
     const RowPlace place = PlaceOfRow(c_, m_.begin + i);
     if (place.run < t_.mr) return false;
-    if (place.channel / c_.row_block * c_.row_block != positions_block_) {
-      StartPositions(place.channel, chunk);
-    }
-    const int64_t row = place.channel - positions_block_, width = positions_width_;
-    const int64_t first = row / width * positions_depth_ + positions_.ShiftOfTap(c_, place.tap);
-    PointFrom(reinterpret_cast<const float*>(a_) + t_.positions_at() + first * width + row % width,
-              pixels_, chunk.terms(), pointers_);
-    panel.a = pointers_;
+    float* const to = reinterpret_cast<float*>(a_) + t_.positions_at();
+    panel.a =
+        positions_.AddressesOf(c_, static_cast<const T*>(operands_.g), place, t_.mr, chunk, to);
     return true;
   }
 
@@ -522,11 +502,8 @@ class Block {
   E* a_ = nullptr;
   E* b_ = nullptr;
   const E* b_panels_[Tiling::kMostColumns / 2];
-  int64_t line_elements_ = 0;                            // of a group
-  int64_t pixels_[kPointers ? Chunks::kLongest : 1];     // of a chunk, in the positions packed
-  uint64_t pointers_[kPointers ? Chunks::kLongest : 1];  // the same, of a panel of a
-  Positions positions_;  // that are packed, of the block of channels from here on; -1: none
-  int64_t positions_block_ = -1, positions_width_ = 1, positions_depth_ = 0;
+  int64_t line_elements_ = 0;  // of a group
+  PackedPositions<kPointers> positions_;
   Live row_live_;              // of rows of a,
   int64_t live_line_end_ = 0;  // and of those up to here
   int64_t segments_[Chunks::kLongest];

@@ -93,6 +93,46 @@ HWY_INLINE void PointFrom(const float* first, const int64_t* bytes, int64_t coun
   for (; k < count; ++k) addresses[k] = base + static_cast<uint64_t>(bytes[k]);
 }
 
+// Of one block of channels, and of one chunk.
+template <bool kUsed>
+class PackedPositions {
+ public:
+  void Forget() { block_ = -1; }
+
+  // Of the pixels of a chunk, for mr rows from `place` on, all of one tap. `to`: memory of
+  // positions.
+  template <class T>
+  HWY_INLINE const uint64_t* AddressesOf(const Contraction& c, const T* g, const RowPlace& place,
+                                         int64_t mr, const Chunk& chunk, float* to) {
+    const int64_t block = place.channel / c.row_block * c.row_block, row = place.channel - block;
+    if (block != block_) {
+      block_ = block;
+      Pack(c, g, {block, std::min(block + c.row_block, c.channels)}, mr, chunk, to);
+    }
+    const int64_t first = row / width_ * depth_ + positions_.ShiftOfTap(c, place.tap);
+    PointFrom(to + first * width_ + row % width_, pixels_, chunk.terms(), addresses_);
+    return addresses_;
+  }
+
+ private:
+  template <class T>
+  HWY_NOINLINE void Pack(const Contraction& c, const T* g, Range channels, int64_t mr,
+                         const Chunk& chunk, float* to) {
+    positions_ = PositionsOf(c, chunk);
+    // Panels of a tile's rows, if no tap begins within one.
+    width_ = channels.size() % mr == 0 ? mr : channels.size();
+    depth_ = c.axes[0].taps * positions_.lines * positions_.width;
+    PackPositions(c, positions_, g, channels, chunk, Panels<float>{to, width_, depth_});
+    PlacePixels(c, positions_, chunk, width_, pixels_);
+  }
+
+  Positions positions_;
+  int64_t block_ = -1;  // first channel; -1: none
+  int64_t width_ = 1, depth_ = 0;
+  int64_t pixels_[kUsed ? Chunks::kLongest : 1];  // from PlacePixels
+  uint64_t addresses_[kUsed ? Chunks::kLongest : 1];
+};
+
 }  // namespace HWY_NAMESPACE
 }  // namespace convgrad
 HWY_AFTER_NAMESPACE();
