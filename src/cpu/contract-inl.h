@@ -47,9 +47,9 @@ class Block {
         line_step_(tiling.a_by_rows ? 1 : lines_.width),
         tile_(TileFunctionOf(tiling.mr, tiling.vectors, SourceOf(tiling, lines_), kTermsOf<E>)),
         tile_out_(!kElements ? tile_ : Bf16TileOf(tiling.mr, SourceOf(tiling, lines_), true)),
-        tile_of_pointers_(kPointers ? TileFunctionOf(tiling.mr, tiling.vectors,
-                                                     TileSource::kAPointers, kTermsOf<E>)
-                                    : tile_) {}
+        tile_of_pointers_(tiling.positions > 0 ? TileFunctionOf(tiling.mr, tiling.vectors,
+                                                                TileSource::kAPointers, kTermsOf<E>)
+                                               : tile_) {}
 
   // a: [kc, mr], a few panels. b: [kc, nb] in panels of nr.
   void Start(Range m, Range n, E* a, E* b) {
