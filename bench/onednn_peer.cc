@@ -16,6 +16,28 @@ namespace {
 
 using dnnl::memory;
 
+// Version 3 takes what version 2 calls a descriptor as arguments of the primitive's description.
+template <class Primitive, class... Arguments>
+auto Describe(const dnnl::engine& engine, const Arguments&... arguments) {
+#if DNNL_VERSION_MAJOR < 3
+  return typename Primitive::primitive_desc(typename Primitive::desc(arguments...), engine);
+#else
+  return typename Primitive::primitive_desc(engine, arguments...);
+#endif
+}
+
+// A gradient names the forward operation as well.
+template <class Primitive, class Forward, class... Arguments>
+auto DescribeGradient(const dnnl::engine& engine, const Forward& forward,
+                      const Arguments&... arguments) {
+#if DNNL_VERSION_MAJOR < 3
+  return
+      typename Primitive::primitive_desc(typename Primitive::desc(arguments...), engine, forward);
+#else
+  return typename Primitive::primitive_desc(engine, arguments..., forward);
+#endif
+}
+
 // In oneDNN's words, and with the operation's own number of axes.
 struct Shapes {
   memory::desc src, weights, dst, bias;
@@ -116,12 +138,12 @@ class OnednnPeer : public Peer {
     const auto training =
         dst_written ? dnnl::prop_kind::forward_inference : dnnl::prop_kind::forward_training;
     const bool forward_bias = bias && dst_written;
-    const typename Forward::desc forward_desc =
-        forward_bias ? typename Forward::desc(training, algorithm, s.src, s.forward_weights, s.bias,
-                                              s.dst, s.strides, s.dilates, s.pads_begin, s.pads_end)
-                     : typename Forward::desc(training, algorithm, s.src, s.forward_weights, s.dst,
-                                              s.strides, s.dilates, s.pads_begin, s.pads_end);
-    const typename Forward::primitive_desc forward(forward_desc, engine_);
+    const auto forward =
+        forward_bias
+            ? Describe<Forward>(engine_, training, algorithm, s.src, s.forward_weights, s.bias,
+                                s.dst, s.strides, s.dilates, s.pads_begin, s.pads_end)
+            : Describe<Forward>(engine_, training, algorithm, s.src, s.forward_weights, s.dst,
+                                s.strides, s.dilates, s.pads_begin, s.pads_end);
     const void* src = request.transposed ? operands.y : operands.x;
     const void* dst = request.transposed ? operands.x : operands.y;
     if (dst_written) {
@@ -131,21 +153,21 @@ class OnednnPeer : public Peer {
       Bind(DNNL_ARG_DST, s.dst, operands.out);
       if (bias) Bind(DNNL_ARG_BIAS, s.bias, operands.bias);
     } else if (weights_written) {
-      const typename BackwardWeights::desc desc =
-          bias ? typename BackwardWeights::desc(algorithm, s.src, s.weights, s.bias, s.dst,
-                                                s.strides, s.dilates, s.pads_begin, s.pads_end)
-               : typename BackwardWeights::desc(algorithm, s.src, s.weights, s.dst, s.strides,
-                                                s.dilates, s.pads_begin, s.pads_end);
-      const typename BackwardWeights::primitive_desc backward(desc, engine_, forward);
+      const auto backward = bias ? DescribeGradient<BackwardWeights>(
+                                       engine_, forward, algorithm, s.src, s.weights, s.bias, s.dst,
+                                       s.strides, s.dilates, s.pads_begin, s.pads_end)
+                                 : DescribeGradient<BackwardWeights>(
+                                       engine_, forward, algorithm, s.src, s.weights, s.dst,
+                                       s.strides, s.dilates, s.pads_begin, s.pads_end);
       Take(backward, BackwardWeights(backward));
       Bind(DNNL_ARG_SRC, s.src, src);
       Bind(DNNL_ARG_DIFF_DST, s.dst, dst);
       Bind(DNNL_ARG_DIFF_WEIGHTS, s.weights, operands.out);
       if (bias) Bind(DNNL_ARG_DIFF_BIAS, s.bias, operands.bias_out);
     } else {
-      const typename BackwardData::desc desc(algorithm, s.src, s.weights, s.dst, s.strides,
-                                             s.dilates, s.pads_begin, s.pads_end);
-      const typename BackwardData::primitive_desc backward(desc, engine_, forward);
+      const auto backward =
+          DescribeGradient<BackwardData>(engine_, forward, algorithm, s.src, s.weights, s.dst,
+                                         s.strides, s.dilates, s.pads_begin, s.pads_end);
       Take(backward, BackwardData(backward));
       Bind(DNNL_ARG_DIFF_DST, s.dst, dst);
       Bind(DNNL_ARG_WEIGHTS, s.weights, operands.w);

@@ -78,6 +78,59 @@ TEST(Live, LeavesOutOnlyPadding) {
   EXPECT_GT(inside_images, 100);
 }
 
+// Whether w has the tap that phase (row / channels) meets through tap t of g, on every axis.
+bool PhaseHasTap(const PhaseColumns& columns, const Contraction& c, int64_t row, int64_t tap) {
+  int64_t phase = row / columns.channels;
+  for (int a = kAxes - 1; a >= 0; --a) {
+    const int64_t of_w =
+        columns.base[a] + phase % columns.phases[a] + columns.stride[a] * (tap % c.axes[a].taps);
+    if (of_w < 0 || of_w >= columns.taps[a]) return false;
+    phase /= columns.phases[a];
+    tap /= c.axes[a].taps;
+  }
+  return true;
+}
+
+TEST(Live, LeavesOutOnlyPhasesWithoutATap) {
+  std::mt19937_64 random(11);
+  int64_t first = 0, second = 0;
+  for (int i = 0; i < 20000; ++i) {
+    const Problem problem = tests::RandomProblem(random, 9);
+    const Contraction c = MakeContraction(problem, 0, 0);
+    if (c.columns.channels == 0) continue;
+    for (int64_t tap = 0; tap < c.taps(); ++tap) {
+      const TileRows rows = RowsOfTap(c, tap);
+      first += rows == TileRows::kFirstHalf;
+      second += rows == TileRows::kSecondHalf;
+      if (rows == TileRows::kAll) continue;
+      ASSERT_EQ(c.o % 2, 0);
+      const int64_t left_out = rows == TileRows::kFirstHalf ? c.o / 2 : 0;
+      for (int64_t row = left_out; row < left_out + c.o / 2; ++row) {
+        ASSERT_FALSE(PhaseHasTap(c.columns, c, row, tap)) << i << " row " << row << " tap " << tap;
+      }
+    }
+  }
+  EXPECT_GT(first, 100);
+  EXPECT_GT(second, 100);
+}
+
+// 7 taps of stride 2 are 4 for each of two phases, of which the first misses its first.
+TEST(Live, LeavesOutAnEighthOfAFirstLayer) {
+  Problem p;
+  p.pass = Pass::kDgrad;
+  p.ci = 3;
+  p.co = 64;
+  for (size_t a = 1; a < kAxes; ++a) {
+    p.axes[a] = {.in = 224, .out = 112, .taps = 7, .stride = 2, .pad = 3};
+  }
+  SetDenseStrides(p);
+  const Contraction c = MakeContraction(p, 0, 0);
+  ASSERT_EQ(c.taps(), 16);
+  for (int64_t tap = 0; tap < 16; ++tap) {
+    EXPECT_EQ(RowsOfTap(c, tap), tap < 4 ? TileRows::kSecondHalf : TileRows::kAll) << tap;
+  }
+}
+
 // One line of 7x7 images, all of whose taps of the first row are padding: nothing less is left out.
 TEST(Live, LeavesOutTheRowsOfTapsAboveAnImage) {
   Problem p;

@@ -103,10 +103,7 @@ void ExpectKinds(OpKind kind, int64_t batch, int64_t channels, Layout layout,
 }
 
 // The elements that are NaN (1) or infinite (2), in the order of their indices.
-std::vector<int> Kinds(const BitsProblem& problem, OpKind kind, Layout layout,
-                       const Options& options) {
-  BitsCase of(problem, kind, DataType::kF32, layout, false);
-  At(of.w().buffer, {0, 0, 0, 0}) = kInfinity;
+std::vector<int> KindsOf(BitsCase& of, const Options& options) {
   EXPECT_NE(of.Run(options), 0u);
   const tools::TensorBuffer& out = of.output().buffer;
   std::vector<int> kinds;
@@ -115,6 +112,13 @@ std::vector<int> Kinds(const BitsProblem& problem, OpKind kind, Layout layout,
     kinds.push_back(std::isnan(value) ? 1 : std::isinf(value) ? 2 : 0);
   });
   return kinds;
+}
+
+std::vector<int> Kinds(const BitsProblem& problem, OpKind kind, Layout layout,
+                       const Options& options) {
+  BitsCase of(problem, kind, DataType::kF32, layout, false);
+  At(of.w().buffer, {0, 0, 0, 0}) = kInfinity;
+  return KindsOf(of, options);
 }
 
 // Phases of a stride: one contraction each, two written together, or, of few channels, columns of
@@ -133,6 +137,33 @@ TEST(Padding, MakesTheSameNaNsInAllPhases) {
     EXPECT_EQ(kinds(false, {.threads = 4}), expected);
     EXPECT_EQ(kinds(true, {.threads = 4, .workspace_limit = 0}), expected);
     EXPECT_EQ(kinds(false, {.threads = 3, .workspace_limit = 0}), expected);
+  }
+}
+
+// Taps that a phase does not have are products with zero, too; a tile whose rows are phases leaves
+// them out. 3 channels in 4 phases are the 12 rows of AVX-512's tile; kernels of 7 and 5 miss the
+// first tap of a phase, of 6 the last one.
+TEST(Padding, OfMissingTapsMeetsInfinitiesOfPixels) {
+  for (const int64_t taps : {7, 6, 5}) {
+    const BitsProblem problem{"first layer", 1,      1,      3,     64, {24, 160},
+                              {taps, taps},  {2, 2}, {1, 1}, {3, 3}};
+    std::vector<int> expected;
+    for (const int64_t target : hwy::SupportedAndGeneratedTargets()) {
+      SCOPED_TRACE(hwy::TargetName(target));
+      const InstructionSet set(target);
+      for (const Layout layout : {Layout{false, false}, Layout{true, true}}) {
+        BitsCase of(problem, OpKind::kConvolutionBackwardData, DataType::kF32, layout, false);
+        At(of.y().buffer, {0, 11, 5, 40}) = kInfinity;
+        At(of.y().buffer, {0, 60, 9, 3}) = std::numeric_limits<float>::quiet_NaN();
+        const std::vector<int> kinds = KindsOf(of, {.threads = 1});
+        if (expected.empty()) expected = kinds;
+        EXPECT_EQ(kinds, expected) << taps << (layout.channels_last ? " NXC" : " NCX");
+      }
+    }
+    // Each phase of every position that a tap of any phase leads to.
+    const int64_t reach = (taps + 1) / 2;
+    EXPECT_GE(std::count(expected.begin(), expected.end(), 1), 3 * 4 * reach * reach);
+    EXPECT_GT(std::count(expected.begin(), expected.end(), 2), 0);
   }
 }
 

@@ -267,7 +267,13 @@ class Block {
         }
       }
     }
+    if (HasTapRows()) {
+      for (int64_t t = 0; t < c_.taps(); ++t) tap_rows_[t] = RowsOfTap(c_, t);
+    }
   }
+
+  // Phases are the rows of one tile: some taps meet half of them.
+  bool HasTapRows() const { return !t_.o_is_n && c_.columns.channels > 0 && c_.o == t_.mr; }
 
   struct RowPanel {
     const void* a;
@@ -336,6 +342,7 @@ class Block {
       if (!t_.o_is_n) {
         terms.turn = turns_[p];
         terms.gap = gaps_[p];
+        if (HasTapRows()) terms.rows = tap_rows_;
       }
     }
     const void* a = rows.a;
@@ -346,6 +353,7 @@ class Block {
       if (begin > 0 || end < depth) {  // a branch: other tiles do not wait for these
         if (lines_.shared) {
           terms.begins += begin / terms.length;
+          if (terms.rows != nullptr) terms.rows += begin / terms.length;
           terms.segments = (end - begin) / terms.length;
         } else {
           terms.length = end - begin;
@@ -507,6 +515,7 @@ class Block {
   Live row_live_;              // of rows of a,
   int64_t live_line_end_ = 0;  // and of those up to here
   int64_t segments_[Chunks::kLongest];
+  TileRows tap_rows_[Chunks::kLongest];
   int64_t turns_[Tiling::kMostColumns / 2];  // of panels of n: pixels up to the end of a line,
   int64_t gaps_[Tiling::kMostColumns / 2];   // and positions from there to the next
   Edge<Tiling::kMostColumns> m_edge_;        // of a panel; of the block, where it is stored last

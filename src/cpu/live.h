@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "cpu/contraction.h"
+#include "cpu/tile.h"
 
 namespace convgrad {
 
@@ -75,6 +76,19 @@ inline Range LiveTerms(const Contraction& c, const Chunk& chunk, Range side) {
       StepsInside(axis.first + std::min(low, high), axis.first + std::max(low, high),
                   axis.pixel_step, axis.pixels, axis.limit);
   return Common({pixels.begin * inner_pixels, pixels.end * inner_pixels}, chunk.inner);
+}
+
+// Of a tile whose rows are all phases: those that meet a tap. Where the outermost axis that has
+// phases has two, each is half of the rows.
+inline TileRows RowsOfTap(const Contraction& c, int64_t tap) {
+  const PhaseColumns& columns = c.columns;
+  int a = 0;
+  while (a < kAxes && columns.phases[a] == 1) ++a;
+  if (a == kAxes || columns.phases[a] != 2) return TileRows::kAll;
+  for (int b = a + 1; b < kAxes; ++b) tap /= c.axes[b].taps;
+  const int64_t of_first = columns.base[a] + 2 * (tap % c.axes[a].taps);  // the tap of w
+  if (of_first < 0) return TileRows::kSecondHalf;
+  return of_first + 1 < columns.taps[a] ? TileRows::kAll : TileRows::kFirstHalf;
 }
 
 }  // namespace convgrad

@@ -82,6 +82,10 @@ HWY_INLINE void MultiplyPanels(A a, B b, const TileTerms& terms, V (&sums)[kRows
 
 #else
 
+// Six rows of two vectors of AVX-512 have more sums than there are multiply-adds under way.
+template <int kRows>
+inline constexpr bool kLeavesOutRows = CONVGRAD_HAS_AVX512&& kRows == 12;
+
 HWY_INLINE V MulAddFrom(const float* factor, V b, V sum) {
   return FusedMulAdd(hn::Set(D(), *factor), b, sum);
 }
@@ -99,35 +103,53 @@ HWY_INLINE V MulAddInMemory(const float* factor, V b, V sum) {
 // x86 broadcasts from memory for free. A panel of b (55 KiB with AVX-512) does not stay in L1: it
 // is asked for eight k ahead (AVX-512: 83 to 88 % of the peak without, 92 to 94 % with). Lines are
 // read three times or more: asking for them took 5 %.
-template <class A, class B, int kRows, int kVectors>
-HWY_INLINE void MultiplyPanels(A a, B b, const TileTerms& terms, V (&sums)[kRows][kVectors]) {
+//
+// One segment, of rows from kFirst up to kEnd.
+template <int kFirst, int kEnd, class A, class B, int kRows, int kVectors>
+HWY_INLINE void MultiplySegment(A& a, B& b, int64_t length, V (&sums)[kRows][kVectors]) {
   const D d;
   // Rows whose factor is read once for each vector, and not once and then from a register (AVX-512;
   // AVX2 cannot): of two vectors 32 instructions a term, not 40, which a core that two programs
   // share is short of, and as many reads as it has ports for. On such a core tiles took 0.85 to
   // 0.93 of the time, alone the same.
-  constexpr int kInMemory = kVectors == 2 ? kRows * 2 / 3 : 0;
+  constexpr int kInMemory = kVectors == 2 ? (kEnd - kFirst) * 2 / 3 : 0;
+#pragma GCC unroll 4
+  for (int64_t k = 0; k < length; ++k, a.Next(), b.Next()) {
+    if constexpr (requires { a.Arrive(); }) a.Arrive();
+    V b_row[kVectors];
+#pragma GCC unroll 8
+    for (int j = 0; j < kVectors; ++j) {
+      b_row[j] = hn::LoadU(d, b.Vector(j));
+      if (!B::kLeaps && j * kLanes % 16 == 0) hwy::Prefetch(b.Vector(j) + 8 * kVectors * kLanes);
+    }
+#pragma GCC unroll 16
+    for (int r = kFirst; r < kEnd; ++r) {
+#pragma GCC unroll 8
+      for (int j = 0; j < kVectors; ++j) {
+        sums[r][j] = r - kFirst < kInMemory ? MulAddInMemory(a.FactorAt(r), b_row[j], sums[r][j])
+                                            : MulAddFrom(a.FactorAt(r), b_row[j], sums[r][j]);
+      }
+    }
+  }
+}
+
+template <class A, class B, int kRows, int kVectors>
+HWY_INLINE void MultiplyPanels(A a, B b, const TileTerms& terms, V (&sums)[kRows][kVectors]) {
   for (int64_t segment = 0; segment < terms.segments; ++segment) {
     a.Leap(segment);
     b.Leap(segment);
-#pragma GCC unroll 4
-    for (int64_t k = 0; k < terms.length; ++k, a.Next(), b.Next()) {
-      if constexpr (requires { a.Arrive(); }) a.Arrive();
-      V b_row[kVectors];
-#pragma GCC unroll 8
-      for (int j = 0; j < kVectors; ++j) {
-        b_row[j] = hn::LoadU(d, b.Vector(j));
-        if (!B::kLeaps && j * kLanes % 16 == 0) hwy::Prefetch(b.Vector(j) + 8 * kVectors * kLanes);
+    if constexpr (kLeavesOutRows<kRows> && B::kLeaps) {
+      const TileRows rows = terms.rows == nullptr ? TileRows::kAll : terms.rows[segment];
+      if (rows == TileRows::kFirstHalf) {
+        MultiplySegment<0, kRows / 2>(a, b, terms.length, sums);
+        continue;
       }
-#pragma GCC unroll 16
-      for (int r = 0; r < kRows; ++r) {
-#pragma GCC unroll 8
-        for (int j = 0; j < kVectors; ++j) {
-          sums[r][j] = r < kInMemory ? MulAddInMemory(a.FactorAt(r), b_row[j], sums[r][j])
-                                     : MulAddFrom(a.FactorAt(r), b_row[j], sums[r][j]);
-        }
+      if (rows == TileRows::kSecondHalf) {
+        MultiplySegment<kRows / 2, kRows>(a, b, terms.length, sums);
+        continue;
       }
     }
+    MultiplySegment<0, kRows>(a, b, terms.length, sums);
   }
 }
 
@@ -161,6 +183,18 @@ HWY_INLINE void MultiplyFromSource(const void* from, const float* b, const TileT
   }
 }
 
+// What is not finite makes a NaN of its product with zero.
+template <int kRows, int kVectors>
+HWY_INLINE bool AreFinite(const V (&sums)[kRows][kVectors]) {
+  V zeros = hn::Zero(D());
+#pragma GCC unroll 16
+  for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 8
+    for (int j = 0; j < kVectors; ++j) zeros = hn::MulAdd(sums[r][j], hn::Zero(D()), zeros);
+  }
+  return hn::AllTrue(D(), hn::Eq(zeros, zeros));
+}
+
 template <TileSource kSource, int kRows, int kVectors>
 void MultiplyTile(const void* a, const void* b, const TileTerms& terms, const float* c,
                   ChunkJoin join, void* to, const int64_t* to_rows) {
@@ -188,6 +222,17 @@ void MultiplyTile(const void* a, const void* b, const TileTerms& terms, const fl
     }
   }
   MultiplyFromSource<kSource>(a, static_cast<const float*>(b), terms, sums);
+#if !CONVGRAD_MULTIPLIES_BY_LANES
+  // A row that was left out would be NaN where its zeros meet what is not finite, and then so is,
+  // or infinite, a row that was not: both read the same b.
+  if constexpr (kLeavesOutRows<kRows> && kSource == TileSource::kBLines) {
+    if (terms.rows != nullptr && !AreFinite(sums)) {
+      TileTerms all = terms;
+      all.rows = nullptr;
+      return MultiplyTile<kSource, kRows, kVectors>(a, b, all, c, join, to, to_rows);
+    }
+  }
+#endif
   const bool add = join == ChunkJoin::kAdd;
 #pragma GCC unroll 16
   for (int r = 0; r < kRows; ++r) {

@@ -32,6 +32,9 @@ enum class TileSource {
   kAPointers,  // an address (uint64_t) for each term of a, of rows next to each other
 };
 
+// The rows of a that a segment of the terms has; those of the other half are zeros there.
+enum class TileRows : uint8_t { kAll, kFirstHalf, kSecondHalf };
+
 // The elements of a tile along k, in segments of the same length. Those of a panel follow each
 // other; those of lines are `step` apart, and a segment begins anywhere. Vectors of four (a) or of
 // the CPU's length (b) from `turn` on are `gap` positions further.
@@ -40,6 +43,7 @@ struct TileTerms {
   int64_t segments;
   const int64_t* begins;
   int64_t step, turn, gap;
+  const TileRows* rows = nullptr;  // of segments, of TileSource::kBLines; nullptr: all
 };
 
 using TileFunction = void (*)(const void* a, const void* b, const TileTerms& terms, const float* c,
