@@ -102,5 +102,20 @@ TEST(ZippedPhases, AreStoredInSlices) {
   ExpectOraclesEverywhere(strided, OpKind::kConvolutionBackwardData, {false, false});
 }
 
+// Kernels that do not overlap: both phases of a line read the same pixels, which are packed once
+// for two times 75 columns; a sum has two chunks. With a beginning each phase is by itself.
+TEST(ZippedPhases, ShareWhatTheyRead) {
+  const BitsProblem apart{"apart", 2, 1, 75, 500, {10, 46}, {2, 2}, {2, 2}, {1, 1}, {0, 0}};
+  BitsCase item(apart, OpKind::kConvolutionBackwardData, DataType::kF32, {false, false}, true);
+  const auto shares = [&item](const Options& options) {
+    return item.MakePlan(options)->Explain().find("for two phases") != std::string::npos;
+  };
+  EXPECT_TRUE(shares({.threads = 1, .kernel = "contract"}));
+  EXPECT_FALSE(shares({.threads = 1, .workspace_limit = 0, .kernel = "contract"}));
+  for (const DataType type : {DataType::kF32, DataType::kBF16, DataType::kF16}) {
+    ExpectOraclesEverywhere(apart, OpKind::kConvolutionBackwardData, {false, false}, type);
+  }
+}
+
 }  // namespace
 }  // namespace convgrad::tests

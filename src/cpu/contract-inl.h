@@ -22,7 +22,6 @@
 #include "cpu/pack_sums-inl.h"
 #include "cpu/store-inl.h"
 #include "cpu/tile.h"
-#include "cpu/tile_amx.h"
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -37,8 +36,11 @@ class Block {
   static constexpr bool kPointers = !CONVGRAD_MULTIPLIES_BY_LANES && !kElements;
 
  public:
-  Block(const Contraction& contraction, const Tiling& tiling, const BlockOperands& operands)
+  // twin: a second contraction whose columns follow those of the first, if any.
+  Block(const Contraction& contraction, const Tiling& tiling, const BlockOperands& operands,
+        const Contraction* twin = nullptr)
       : c_(contraction),
+        twin_(twin),
         chunks_(MakeChunks(contraction)),
         t_(tiling),
         operands_(operands),
@@ -58,8 +60,9 @@ class Block {
     a_ = a;
     b_ = b;
     FillEdge(n, t_.o_is_n, n_edge_);
-    panels_ = CeilDiv(n.size(), t_.nr);
-    for (int64_t p = 0, j = 0; p < panels_; ++p, j += t_.nr) {
+    o_panels_ = CeilDiv(n.size(), t_.nr);
+    panels_ = (twin_ == nullptr ? 1 : 2) * o_panels_;
+    for (int64_t p = 0, j = 0; p < o_panels_; ++p, j += t_.nr) {
       const int64_t columns = std::min<int64_t>(t_.nr, n.size() - j);
       column_steps_[p] = StepOf(n_edge_.offsets + j, columns);
       straight_[p] = columns == t_.nr && column_steps_[p] == 1 &&
@@ -88,11 +91,22 @@ class Block {
     if (t_.stores_last) StoreBlock(c, panels_);
   }
 
-  // This one is odd. Four channels at a time, along the pixels: lines of the result.
+  // This one is odd.
   void StoreWithEven(const float* even, const float* odd) {
-    const int64_t tile_floats = int64_t{t_.mr} * t_.nr;
     FillEdge(m_, !t_.o_is_n, m_edge_);
     for (int64_t i = 0; i < m_.size(); ++i) --m_edge_.offsets[i];  // of the even ones
+    StorePairs(even, odd);
+  }
+
+  // This one is even.
+  void StoreTwins(const float* c) {
+    FillEdge(m_, !t_.o_is_n, m_edge_);
+    StorePairs(c, c + o_panels_ * t_.mr * t_.nr);
+  }
+
+  // Four channels at a time, along the pixels: lines of the result.
+  void StorePairs(const float* even, const float* odd) {
+    const int64_t tile_floats = int64_t{t_.mr} * t_.nr;
     const ZippedRows rows(m_.size(), t_.mr, t_.nr, panels_ * tile_floats, m_edge_.offsets);
     // So few rows that what four columns of them have read of c is in L1 for the next four.
     constexpr int64_t kSome = 128;
@@ -234,6 +248,11 @@ class Block {
     if (lines_.shared) StartLines(chunk);
     positions_.Forget();
     if (depth > 0) Pack(t_.o_is_n, n_, chunk, b_, t_.nr);
+    if (depth > 0 && twin_ != nullptr) {
+      PackSide(*twin_, true, static_cast<const T*>(operands_.g),
+               static_cast<const T*>(operands_.other), n_, chunk,
+               Panels<E>{b_ + o_panels_ * t_.nr * depth, t_.nr, depth});
+    }
     for (int64_t p = 0, j = n_.begin; p < panels_; ++p, j += t_.nr) {
       b_panels_[p] = b_ + p * t_.nr * depth;
       if (lines_.shared && !t_.o_is_n) b_panels_[p] = LinesOfPanel(b_, n_.begin, j);
@@ -497,6 +516,7 @@ class Block {
   }
 
   const Contraction& c_;
+  const Contraction* const twin_;
   const Chunks chunks_;
   const Tiling& t_;
   const BlockOperands& operands_;
@@ -506,7 +526,8 @@ class Block {
   const TileFunction tile_out_;  // the same, rounded to U
   const TileFunction tile_of_pointers_;
   Range m_, n_;
-  int64_t panels_ = 0;  // of n
+  int64_t panels_ = 0;    // of n,
+  int64_t o_panels_ = 0;  // but for its twin's
   E* a_ = nullptr;
   E* b_ = nullptr;
   const E* b_panels_[Tiling::kMostColumns / 2];
@@ -527,58 +548,6 @@ class Block {
   float bias_[kElements ? 1 : Tiling::kMostColumns + Tiling::kMostRows];  // sums of v, so far
   alignas(64) float tile_c_[kTermsOf<E> == 2 ? 1024 : 24 * kLanes];       // [mr, nr]
 };
-
-// One of two that are zipped, or the only one. Apart, so that a block, of 62 KiB, is on the stack
-// once.
-template <class T, class E, class U>
-HWY_NOINLINE void RunFirst(const Contraction& contraction, const Tiling& tiling,
-                           const BlockOperands& operands, Range m, Range n, E* a, E* b, float* c,
-                           const BlockStep& step) {
-  Block<T, E, U> block(contraction, tiling, operands);
-  block.Start(m, n, a, b);
-  if (step.kind != BlockStep::kWhole) return block.RunStep(step);
-  block.RunWhole(c);
-  if (step.odd == nullptr) block.StoreLast(c);
-}
-
-template <class T, class E, class U>
-HWY_NOINLINE void RunOdd(const Tiling& tiling, const BlockOperands& operands, Range m, Range n,
-                         E* a, E* b, float* c, const BlockStep& step) {
-  Block<T, E, U> odd(*step.odd, tiling, operands);
-  float* const odd_c = c + tiling.mb * tiling.nb;
-  odd.Start(m, n, a, b);
-  odd.RunWhole(odd_c);
-  odd.StoreWithEven(c, odd_c);
-}
-
-template <class T, class E, class U>
-void RunIn(const Contraction& contraction, const Tiling& tiling, const BlockOperands& operands,
-           Range m, Range n, float* a_memory, float* b_memory, float* c, const BlockStep& step) {
-  E *const a = reinterpret_cast<E*>(a_memory), *const b = reinterpret_cast<E*>(b_memory);
-  const AmxTiles tiles(tiling.k_unit > 1);
-  RunFirst<T, E, U>(contraction, tiling, operands, m, n, a, b, c, step);
-  if (step.kind == BlockStep::kWhole && step.odd != nullptr) {
-    RunOdd<T, E, U>(tiling, operands, m, n, a, b, c, step);
-  }
-}
-
-// Apart from RunBlock, so that only a run without workspace needs that much stack.
-template <class T, class E, class U>
-HWY_NOINLINE void RunOnStack(const Contraction& contraction, const Tiling& tiling,
-                             const BlockOperands& operands, Range m, Range n,
-                             const BlockStep& step) {
-  constexpr int64_t kRows = kTermsOf<E> == 2 ? Tiling::kMostRows : 12;
-  alignas(64) float a[kRowPitch * kRows], b[Tiling::kStackB], c[Tiling::kStackC];
-  RunIn<T, E, U>(contraction, tiling, operands, m, n, a, b, c, step);
-}
-
-template <class T, class E, class U>
-void RunBlock(const Contraction& contraction, const Tiling& tiling, const BlockOperands& operands,
-              Range m, Range n, float* memory, const BlockStep& step) {
-  if (memory == nullptr) return RunOnStack<T, E, U>(contraction, tiling, operands, m, n, step);
-  float* const b = memory + tiling.a_floats();
-  RunIn<T, E, U>(contraction, tiling, operands, m, n, memory, b, b + tiling.b_floats(), step);
-}
 
 }  // namespace HWY_NAMESPACE
 }  // namespace convgrad

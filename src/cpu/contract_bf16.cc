@@ -6,7 +6,7 @@
 #include "hwy/foreach_target.h"
 #include <type_traits>
 
-#include "cpu/contract-inl.h"
+#include "cpu/run_block-inl.h"
 #include "hwy/highway.h"
 // clang-format on
 

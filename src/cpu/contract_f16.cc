@@ -4,7 +4,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "cpu/contract_f16.cc"
 #include "hwy/foreach_target.h"
-#include "cpu/contract-inl.h"
+#include "cpu/run_block-inl.h"
 #include "hwy/highway.h"
 // clang-format on
 

@@ -262,6 +262,8 @@ Contraction MakeContraction(const Problem& p, int64_t group, int64_t phase, bool
   Contraction c = OfGroup(p, group);
   const bool columns = HasPhaseColumns(p);
   c.zipped = IsZipped(p);
+  c.twins =
+      c.zipped && MakePhase(p.axes[kAxes - 1], 0).axis == MakePhase(p.axes[kAxes - 1], 1).axis;
   if (c.zipped) phase = 2 * phase + odd;
   for (int a = kAxes - 1; a >= 0; --a) {
     const Axis& axis = p.axes[a];

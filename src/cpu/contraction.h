@@ -27,6 +27,8 @@ struct GatherAxis {
   int64_t pixel_step = 1;
   int64_t tap_step = 1;
   int64_t limit = 1;
+
+  bool operator==(const GatherAxis&) const = default;
 };
 
 // Strides of a matrix in elements, and where its first element is.
@@ -63,6 +65,7 @@ struct Contraction {
   // and of odd positions, whose results lie between each other. A task computes both and writes
   // whole lines.
   bool zipped = false;
+  bool twins = false;  // and both read the same of g: kernels that do not overlap
 
   // wgrad: rows of the result are blocks of so many channels; in a block, tap by tap.
   int64_t row_block = 1;

@@ -286,7 +286,8 @@ std::string TilingText(const Problem& problem, int threads, int64_t limit) {
                                        : c.axes[kAxes - 1].taps,
                           " taps")
                    : "",
-      t.positions > 0 ? "; what taps read is packed once for all of them" : "", "; ", unit.name,
+      t.positions > 0 ? "; what taps read is packed once for all of them" : "",
+      t.twins ? "; pixels are packed once for two phases" : "", "; ", unit.name,
       WayOf(problem.type, unit, t.terms_each, c));
 }
 

@@ -196,7 +196,7 @@ void ChooseBlocks(Tiling& t, int64_t m, int64_t n, const Budget& budget) {
   // Of a short sum b would hold more columns than c has room for in one row of tiles.
   const int64_t columns =
       std::min<int64_t>({budget.b / std::max<int64_t>(t.kc_floats, 1), budget.c / t.mr,
-                         static_cast<int64_t>(Tiling::kMostColumns)});
+                         static_cast<int64_t>(Tiling::kMostColumns) / (t.twins ? 2 : 1)});
   t.nb = EvenBlock(n, CeilDiv(n, RoundDown(columns, t.nr)), t.nr);
   const int64_t most = t.keeps_c ? std::min(kMostRows, budget.c / t.nb) : kMostRows;
   const int64_t unit = most >= t.row_unit(m) ? t.row_unit(m) : t.mr;
@@ -357,6 +357,7 @@ Tiling ChooseSides(const Contraction& c, const Chunks& chunks, const VectorUnit&
   t.stores_last |= c.zipped;
   t.keeps_c |= t.stores_last;
   t.results = c.zipped ? 2 : 1;
+  t.twins = c.twins;
   return t;
 }
 
@@ -402,7 +403,7 @@ Tiling MakeTiling(const Contraction& c, int64_t copies, int threads, int64_t lim
   // there are two); of elements of several terms, whose products take less time than packing b
   // again, twice that (bf16 on a Neoverse-V1: 1.3 % in all, up to 7).
   const int64_t l2_floats = unit.l2_bytes / int64_t{sizeof(float)};
-  Budget budget{l2_floats / 2, t.terms_each == 1 ? l2_floats : 2 * l2_floats};
+  Budget budget{l2_floats / (t.twins ? 4 : 2), t.terms_each == 1 ? l2_floats : 2 * l2_floats};
   // Lines that taps share fill half of what is counted for b, or less.
   if (!t.o_is_n && t.k_unit == 1 && MakeLines(c, t.nr, 4, unit.lanes).shared) {
     budget.b = l2_floats;
@@ -440,6 +441,7 @@ Tiling MakeTiling(const Contraction& c, int64_t copies, int threads, int64_t lim
   // Of c the stack holds less than halving both has left: 6 Ki floats.
   if (t.c_floats() > Tiling::kStackC) try_budget(stack);
   DropPositions(t);
+  t.twins = false;
   t.slot_floats = 0;
   t.a_panels = 1;
   return t;

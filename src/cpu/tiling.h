@@ -47,6 +47,7 @@ struct Tiling {
   bool stores_last = false;  // after all chunks, column panel by column panel
   bool keeps_c = false;      // c is kept between chunks
   int results = 1;           // c of a task: 2 where two phases are zipped
+  bool twins = false;        // a is packed once for both; b has the columns of both
   int64_t slots = 1;         // blocks that are worked on at a time
   int64_t slot_floats = 0;   // workspace of each; 0: what fits on the stack
 
@@ -78,7 +79,7 @@ struct Tiling {
   int64_t a_floats() const {
     return positions > 0 ? positions_at() + position_floats : panel_floats();
   }
-  int64_t b_floats() const { return kc_floats * nb; }
+  int64_t b_floats() const { return (twins ? 2 : 1) * kc_floats * nb; }
   int64_t c_floats() const { return keeps_c ? results * mb * nb : 0; }
   int64_t slab_floats() const { return mb * nb; }
   int64_t workspace_bytes() const {
