@@ -244,7 +244,7 @@ class Block {
 
   // Packs b for a chunk.
   void StartChunk(const Chunk& chunk) {
-    const int64_t depth = Depth(chunk);
+    const int64_t depth = depth_ = Depth(chunk);
     if (lines_.shared) StartLines(chunk);
     positions_.Forget();
     if (depth > 0) Pack(t_.o_is_n, n_, chunk, b_, t_.nr);
@@ -314,7 +314,7 @@ class Block {
   // Packs a, a few panels at a time; the one of rows m_.begin + i and on.
   HWY_INLINE const E* StartPacked(int64_t i, const Chunk& chunk, RowPanel& panel) {
     const bool lines = lines_.shared && t_.o_is_n;
-    const int64_t depth = Depth(chunk), first = m_.begin + i;
+    const int64_t depth = depth_, first = m_.begin + i;
     const int64_t at_once = lines ? lines_.group : int64_t{t_.a_panels} * t_.mr;
     if (depth > 0 && i % at_once == 0) PackA({first, std::min(first + at_once, m_.end)}, chunk);
     if (!lines) return a_ + i % at_once * (t_.a_by_rows ? kRowPitch : depth);
@@ -353,8 +353,13 @@ class Block {
                            ChunkJoin join, To* to, const int64_t* to_rows) const {
     const Live &x = rows.live, &y = live_[p];
     const E* b = b_panels_[p];
-    const int64_t depth = Depth(chunk);
-    TileTerms terms{depth, 1, segments_, line_step_, rows.turn, lines_.gap};
+    const int64_t depth = depth_;
+    TileTerms terms{.length = depth,
+                    .segments = 1,
+                    .begins = segments_,
+                    .step = line_step_,
+                    .turn = rows.turn,
+                    .gap = lines_.gap};
     if (lines_.shared) {
       terms.length = CeilDiv(chunk.outer.size(), kTermsOf<E>);
       terms.segments = chunk.inner.size();
@@ -531,12 +536,12 @@ class Block {
   E* a_ = nullptr;
   E* b_ = nullptr;
   const E* b_panels_[Tiling::kMostColumns / 2];
+  int64_t depth_ = 0;          // of the panels of a chunk
   int64_t line_elements_ = 0;  // of a group
   PackedPositions<kPointers> positions_;
   Live row_live_;              // of rows of a,
   int64_t live_line_end_ = 0;  // and of those up to here
   int64_t segments_[Chunks::kLongest];
-  TileRows tap_rows_[Chunks::kLongest];
   int64_t turns_[Tiling::kMostColumns / 2];  // of panels of n: pixels up to the end of a line,
   int64_t gaps_[Tiling::kMostColumns / 2];   // and positions from there to the next
   Edge<Tiling::kMostColumns> m_edge_;        // of a panel; of the block, where it is stored last
@@ -547,6 +552,7 @@ class Block {
   Live live_[Tiling::kMostColumns / 2];                                   // of panels of n
   float bias_[kElements ? 1 : Tiling::kMostColumns + Tiling::kMostRows];  // sums of v, so far
   alignas(64) float tile_c_[kTermsOf<E> == 2 ? 1024 : 24 * kLanes];       // [mr, nr]
+  TileRows tap_rows_[Chunks::kLongest];  // of taps, where HasTapRows()
 };
 
 }  // namespace HWY_NAMESPACE
