@@ -90,7 +90,8 @@ Shapes ShapesOf(const PeerRequest& request) {
   const DataType type = p.pass == Pass::kWgrad ? p.out_type : p.type;
   shapes.weights = WeightsOf(request, type);
   if (p.bias.present) {
-    shapes.bias = {{shapes.dst.dims()[1]}, TypeOf(type), {p.bias.stride}};
+    const int64_t channels = p.groups * (request.transposed ? p.ci : p.co);
+    shapes.bias = memory::desc({channels}, TypeOf(type), memory::dims{p.bias.stride});
   }
   for (size_t a = static_cast<size_t>(kAxes - request.spatial); a < kAxes; ++a) {
     const Axis& axis = p.axes[a];
