@@ -102,18 +102,28 @@ TEST(ZippedPhases, AreStoredInSlices) {
   ExpectOraclesEverywhere(strided, OpKind::kConvolutionBackwardData, {false, false});
 }
 
-// Kernels that do not overlap: both phases of a line read the same pixels, which are packed once
-// for two times 75 columns; a sum has two chunks. With a beginning each phase is by itself.
+// Two phases that read the same pixels, which are packed once for the columns of both: two chunks
+// and 75 columns of 2x2; 4x4, whose kernels overlap, in groups; more columns than a block has. As a
+// gradient and, with a bias, as the forward operation of ConvTranspose.
 TEST(ZippedPhases, ShareWhatTheyRead) {
   const BitsProblem apart{"apart", 2, 1, 75, 500, {10, 46}, {2, 2}, {2, 2}, {1, 1}, {0, 0}};
-  BitsCase item(apart, OpKind::kConvolutionBackwardData, DataType::kF32, {false, false}, true);
-  const auto shares = [&item](const Options& options) {
-    return item.MakePlan(options)->Explain().find("for two phases") != std::string::npos;
-  };
-  EXPECT_TRUE(shares({.threads = 1, .kernel = "contract"}));
-  EXPECT_FALSE(shares({.threads = 1, .workspace_limit = 0, .kernel = "contract"}));
-  for (const DataType type : {DataType::kF32, DataType::kBF16, DataType::kF16}) {
-    ExpectOraclesEverywhere(apart, OpKind::kConvolutionBackwardData, {false, false}, type);
+  const BitsProblem groups{"groups", 1, 2, 80, 140, {9, 70}, {3, 4}, {1, 2}, {1, 1}, {1, 0}};
+  const BitsProblem wide{"wide", 1, 1, 1100, 40, {2, 12}, {2, 2}, {2, 2}, {1, 1}, {0, 0}};
+  for (const OpKind kind : {OpKind::kConvolutionBackwardData, OpKind::kConvTranspose}) {
+    for (const DataType type : {DataType::kF32, DataType::kBF16, DataType::kF16}) {
+      for (const int64_t target : hwy::SupportedAndGeneratedTargets()) {
+        const InstructionSet set(target);
+        BitsCase item(apart, kind, type, {false, false}, true);
+        const auto shares = [&item](const Options& options) {
+          return item.MakePlan(options)->Explain().find("for two phases") != std::string::npos;
+        };
+        EXPECT_TRUE(shares({.threads = 1, .kernel = "contract"})) << hwy::TargetName(target);
+        EXPECT_FALSE(shares({.threads = 1, .workspace_limit = 0, .kernel = "contract"}));
+      }
+      ExpectOraclesEverywhere(apart, kind, {false, false}, type);
+    }
+    ExpectOraclesEverywhere(groups, kind, {false, true});
+    ExpectOraclesEverywhere(wide, kind, {false, false});
   }
 }
 

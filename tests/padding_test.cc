@@ -141,8 +141,8 @@ TEST(Padding, MakesTheSameNaNsInAllPhases) {
 }
 
 // Taps that a phase does not have are products with zero, too; a tile whose rows are phases leaves
-// them out. 3 channels in 4 phases are the 12 rows of AVX-512's tile; kernels of 7 and 5 miss the
-// first tap of a phase, of 6 the last one.
+// them out. 3 channels in 4 phases are the 12 rows of AVX-512's tile. Of 7 and 5 taps one phase
+// misses its first, of 6 the other its last as well.
 TEST(Padding, OfMissingTapsMeetsInfinitiesOfPixels) {
   for (const int64_t taps : {7, 6, 5}) {
     const BitsProblem problem{"first layer", 1,      1,      3,     64, {24, 160},
@@ -161,7 +161,7 @@ TEST(Padding, OfMissingTapsMeetsInfinitiesOfPixels) {
       }
     }
     // Each phase of every position that a tap of any phase leads to.
-    const int64_t reach = (taps + 1) / 2;
+    const int64_t reach = taps / 2 + 1;
     EXPECT_GE(std::count(expected.begin(), expected.end(), 1), 3 * 4 * reach * reach);
     EXPECT_GT(std::count(expected.begin(), expected.end(), 2), 0);
   }

@@ -113,7 +113,10 @@ void ExpectFits(const Tiling& t, int64_t limit) {
   }
   ASSERT_GE(t.workspace_bytes(), 0);
   ASSERT_TRUE(limit < 0 || t.workspace_bytes() <= limit) << t.workspace_bytes();
-  const int64_t a = t.a_floats(), b = t.kc_floats * t.nb,
+  // The arrays of a task have so many panels.
+  ASSERT_LE((t.twins ? 2 : 1) * t.nb / t.nr, Tiling::kMostColumns / 2);
+  ASSERT_TRUE(!t.twins || (t.o_is_n && t.stores_last && t.slot_floats > 0));
+  const int64_t a = t.a_floats(), b = (t.twins ? 2 : 1) * t.kc_floats * t.nb,
                 c = t.keeps_c && t.slabs == 0 ? t.results * t.mb * t.nb : 0;
   if (t.slabs > 0) {
     ASSERT_GT(t.slot_floats, 0);
@@ -150,7 +153,7 @@ void ExpectRowsTogether(const Tiling& t, const Contraction& c) {
 
 TEST(Tiling, FitsItsMemoryOnEveryVectorUnit) {
   int64_t on_stack = 0, shared = 0, in_workspace = 0, side_by_side = 0, in_parts = 0, of_taps = 0,
-          quads = 0, tails = 0;
+          quads = 0, tails = 0, twins = 0;
   for (uint64_t seed = 0; seed < 2000; ++seed) {
     const Problem problem = RandomProblem(seed);
     const int64_t copies = problem.groups * CountPhases(problem);
@@ -183,6 +186,8 @@ TEST(Tiling, FitsItsMemoryOnEveryVectorUnit) {
           ASSERT_EQ(again.o_is_n, t.o_is_n);
           ASSERT_EQ(again.keeps_c, t.keeps_c);
           ASSERT_EQ(again.results, t.results);
+          ASSERT_EQ(again.twins, t.twins);
+          twins += t.twins;
           ASSERT_EQ(again.slabs, t.slabs);
           ASSERT_EQ(again.part_rows, t.part_rows);
           ASSERT_EQ(again.positions, t.positions);
@@ -205,6 +210,7 @@ TEST(Tiling, FitsItsMemoryOnEveryVectorUnit) {
   EXPECT_GT(in_parts, 100);
   EXPECT_GT(of_taps, 100);
   EXPECT_GT(quads, 1000);
+  EXPECT_GT(twins, 100);
 }
 
 // Marks what each task has, in steps of a row and a column of a tile.

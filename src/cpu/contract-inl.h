@@ -36,7 +36,8 @@ class Block {
   static constexpr bool kPointers = !CONVGRAD_MULTIPLIES_BY_LANES && !kElements;
 
  public:
-  // twin: a second contraction whose columns follow those of the first, if any.
+  // twin: the odd phase of an even one, if its columns follow those of this: of blocks that are
+  // stored last, with o as columns.
   Block(const Contraction& contraction, const Tiling& tiling, const BlockOperands& operands,
         const Contraction* twin = nullptr)
       : c_(contraction),
@@ -60,9 +61,9 @@ class Block {
     a_ = a;
     b_ = b;
     FillEdge(n, t_.o_is_n, n_edge_);
-    o_panels_ = CeilDiv(n.size(), t_.nr);
-    panels_ = (twin_ == nullptr ? 1 : 2) * o_panels_;
-    for (int64_t p = 0, j = 0; p < o_panels_; ++p, j += t_.nr) {
+    own_panels_ = CeilDiv(n.size(), t_.nr);
+    panels_ = (twin_ == nullptr ? 1 : 2) * own_panels_;
+    for (int64_t p = 0, j = 0; p < own_panels_; ++p, j += t_.nr) {
       const int64_t columns = std::min<int64_t>(t_.nr, n.size() - j);
       column_steps_[p] = StepOf(n_edge_.offsets + j, columns);
       straight_[p] = columns == t_.nr && column_steps_[p] == 1 &&
@@ -101,9 +102,17 @@ class Block {
   // This one is even.
   void StoreTwins(const float* c) {
     FillEdge(m_, !t_.o_is_n, m_edge_);
-    StorePairs(c, c + o_panels_ * t_.mr * t_.nr);
+    StorePairs(c, c + own_panels_ * t_.mr * t_.nr);
   }
 
+  // One step where chunks are summed side by side.
+  void RunStep(const BlockStep& step) {
+    if (step.kind == BlockStep::kStore) return StoreBlock(step.c, t_.nb / t_.nr);
+    if (step.kind == BlockStep::kChunk) return SumChunk(ChunkAt(chunks_, step.chunk), step.c);
+    LoadBlock(step.c);
+  }
+
+ private:
   // Four channels at a time, along the pixels: lines of the result.
   void StorePairs(const float* even, const float* odd) {
     const int64_t tile_floats = int64_t{t_.mr} * t_.nr;
@@ -122,14 +131,6 @@ class Block {
     }
   }
 
-  // One step where chunks are summed side by side.
-  void RunStep(const BlockStep& step) {
-    if (step.kind == BlockStep::kStore) return StoreBlock(step.c, t_.nb / t_.nr);
-    if (step.kind == BlockStep::kChunk) return SumChunk(ChunkAt(chunks_, step.chunk), step.c);
-    LoadBlock(step.c);
-  }
-
- private:
   static TileSource SourceOf(const Tiling& t, const Lines& lines) {
     if (!lines.shared) return t.a_by_rows ? TileSource::kRows : TileSource::kPanels;
     if (t.a_by_rows) return TileSource::kARowLines;
@@ -251,7 +252,7 @@ class Block {
     if (depth > 0 && twin_ != nullptr) {
       PackSide(*twin_, true, static_cast<const T*>(operands_.g),
                static_cast<const T*>(operands_.other), n_, chunk,
-               Panels<E>{b_ + o_panels_ * t_.nr * depth, t_.nr, depth});
+               Panels<E>{b_ + own_panels_ * t_.nr * depth, t_.nr, depth});
     }
     for (int64_t p = 0, j = n_.begin; p < panels_; ++p, j += t_.nr) {
       b_panels_[p] = b_ + p * t_.nr * depth;
@@ -292,7 +293,10 @@ class Block {
   }
 
   // Phases are the rows of one tile: some taps meet half of them.
-  bool HasTapRows() const { return !t_.o_is_n && c_.columns.channels > 0 && c_.o == t_.mr; }
+  bool HasTapRows() const {
+    return CONVGRAD_LEAVES_OUT_ROWS && !kElements && !t_.o_is_n && c_.columns.channels > 0 &&
+           c_.o == t_.mr;
+  }
 
   struct RowPanel {
     const void* a;
@@ -372,8 +376,11 @@ class Block {
     const void* a = rows.a;
     const bool pointers = kPointers && rows.pointers;
     if (c_.skipped_axis >= 0 && x.finite && y.finite) {
-      const int64_t begin = std::max(x.begin, y.begin) / t_.k_unit * t_.k_unit;
-      const int64_t end = CeilDiv(std::min(x.end, y.end), t_.k_unit) * t_.k_unit;
+      int64_t begin = std::max(x.begin, y.begin), end = std::min(x.end, y.end);
+      if (kElements && t_.k_unit > 1) {
+        begin = begin / t_.k_unit * t_.k_unit;
+        end = CeilDiv(end, t_.k_unit) * t_.k_unit;
+      }
       if (begin > 0 || end < depth) {  // a branch: other tiles do not wait for these
         if (lines_.shared) {
           terms.begins += begin / terms.length;
@@ -421,22 +428,21 @@ class Block {
       const bool straight_rows = stores && StraightRows(rows.size());
       for (int64_t p = 0; p < panels_; ++p, c += c_step) {
         const bool straight = straight_rows && straight_[p];
-        if (scales) {
-          std::fill(c, c + tile_floats, 0.0f);
-          LoadTile(EdgesAt(rows.size(), p), c);
-        }
+        if (scales) LoadTile(rows.size(), p, c);
         if (straight) {
           Multiply(panel, p, chunk, c, join,
                    static_cast<U*>(operands_.out) + n_edge_.offsets[p * t_.nr], m_edge_.offsets);
           continue;
         }
+        if (!stores) {
+          Multiply(panel, p, chunk, c, join, c, c_rows_);
+          continue;
+        }
         const TileEdges at = EdgesAt(rows.size(), p);
         U* const out = static_cast<U*>(operands_.out);
-        if (CONVGRAD_HAS_AVX512 && stores && GoesByColumns(at) && at.all_exist()) {
-          FetchColumns(at, out);
-        }
+        if (CONVGRAD_HAS_AVX512 && GoesByColumns(at) && at.all_exist()) FetchColumns(at, out);
         Multiply(panel, p, chunk, c, join, c, c_rows_);
-        if (stores) StoreTile(at, c, t_.nr, out);
+        StoreTile(at, c, t_.nr, out);
       }
     }
   }
@@ -451,9 +457,13 @@ class Block {
     }
   }
 
-  // A chain goes on from the very bits of the micro-batch before.
-  void LoadTile(const TileEdges& at, float* c) const {
-    LoadScaled(at, static_cast<const U*>(operands_.out), operands_.beta,
+  // c = beta * out, of panel p of the columns. A chain goes on from the very bits of the
+  // micro-batch before. What a twin begins with is between what this does.
+  void LoadTile(int64_t rows, int64_t p, float* c) const {
+    const bool of_twin = p >= own_panels_;
+    std::fill(c, c + t_.mr * t_.nr, 0.0f);
+    LoadScaled(EdgesAt(rows, of_twin ? p - own_panels_ : p),
+               static_cast<const U*>(operands_.out) + of_twin, operands_.beta,
                chunks_.chained ? -0.0f : 0.0f, c, t_.nr);
   }
 
@@ -465,7 +475,7 @@ class Block {
       const Range rows{m_.begin + i, std::min(m_.begin + i + t_.mr, m_.end)};
       FillEdge(rows, !t_.o_is_n, m_edge_);
       for (int64_t p = 0; p < panels_; ++p, c += int64_t{t_.mr} * t_.nr) {
-        LoadTile(EdgesAt(rows.size(), p), c);
+        LoadTile(rows.size(), p, c);
       }
     }
   }
@@ -531,8 +541,8 @@ class Block {
   const TileFunction tile_out_;  // the same, rounded to U
   const TileFunction tile_of_pointers_;
   Range m_, n_;
-  int64_t panels_ = 0;    // of n,
-  int64_t o_panels_ = 0;  // but for its twin's
+  int64_t panels_ = 0;      // of n, and of its twin's
+  int64_t own_panels_ = 0;  // of n alone
   E* a_ = nullptr;
   E* b_ = nullptr;
   const E* b_panels_[Tiling::kMostColumns / 2];

@@ -65,7 +65,7 @@ struct Contraction {
   // and of odd positions, whose results lie between each other. A task computes both and writes
   // whole lines.
   bool zipped = false;
-  bool twins = false;  // and both read the same of g: kernels that do not overlap
+  bool twins = false;  // and both read the same of g: an even number of taps, such as 2x2
 
   // wgrad: rows of the result are blocks of so many channels; in a block, tap by tap.
   int64_t row_block = 1;

@@ -16,7 +16,7 @@ HWY_BEFORE_NAMESPACE();
 namespace convgrad {
 namespace HWY_NAMESPACE {
 
-// One of two that are zipped, or the only one. Apart, so that a block, of 62 KiB, is on the stack
+// One of two that are zipped, or the only one. Apart, so that a block, of 64 KiB, is on the stack
 // once.
 template <class T, class E, class U>
 HWY_NOINLINE void RunFirst(const Contraction& contraction, const Tiling& tiling,
@@ -55,8 +55,7 @@ void RunIn(const Contraction& contraction, const Tiling& tiling, const BlockOper
            Range m, Range n, float* a_memory, float* b_memory, float* c, const BlockStep& step) {
   E *const a = reinterpret_cast<E*>(a_memory), *const b = reinterpret_cast<E*>(b_memory);
   const AmxTiles tiles(tiling.k_unit > 1);
-  // Where there is something to begin with, each begins with its own.
-  if (tiling.twins && step.kind == BlockStep::kWhole && operands.beta == 0) {
+  if (tiling.twins) {
     return RunTwins<T, E, U>(contraction, tiling, operands, m, n, a, b, c, step);
   }
   RunFirst<T, E, U>(contraction, tiling, operands, m, n, a, b, c, step);

@@ -82,9 +82,8 @@ HWY_INLINE void MultiplyPanels(A a, B b, const TileTerms& terms, V (&sums)[kRows
 
 #else
 
-// Six rows of two vectors of AVX-512 have more sums than there are multiply-adds under way.
 template <int kRows>
-inline constexpr bool kLeavesOutRows = CONVGRAD_HAS_AVX512&& kRows == 12;
+inline constexpr bool kLeavesOutRows = (kRows == 12 && CONVGRAD_LEAVES_OUT_ROWS);
 
 HWY_INLINE V MulAddFrom(const float* factor, V b, V sum) {
   return FusedMulAdd(hn::Set(D(), *factor), b, sum);
@@ -224,7 +223,8 @@ void MultiplyTile(const void* a, const void* b, const TileTerms& terms, const fl
   MultiplyFromSource<kSource>(a, static_cast<const float*>(b), terms, sums);
 #if !CONVGRAD_MULTIPLIES_BY_LANES
   // A row that was left out would be NaN where its zeros meet what is not finite, and then so is,
-  // or infinite, a row that was not: both read the same b.
+  // or infinite, a row that was not: both read the same b. (So may be columns of b that are no
+  // pixels, where anything may lie: no matter, all of it is only computed again.)
   if constexpr (kLeavesOutRows<kRows> && kSource == TileSource::kBLines) {
     if (terms.rows != nullptr && !AreFinite(sums)) {
       TileTerms all = terms;

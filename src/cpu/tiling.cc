@@ -80,7 +80,8 @@ Rates RatesOf(const Contraction& c, const Tiling& t, const VectorUnit& unit) {
   const int64_t run =
       c.g.channel == 1 ? std::min<int64_t>(c.channels, 48) : c.axes[kAxes - 1].pixels;
   const double g =
-      (g_copied ? copied : turned) + for_run / static_cast<double>(std::max<int64_t>(run, 1));
+      ((g_copied ? copied : turned) + for_run / static_cast<double>(std::max<int64_t>(run, 1))) /
+      (t.twins ? 2 : 1);
   const double multiply_adds = (unit.lanes <= 4 ? 16.0 : 2.0 * unit.lanes) *
                                static_cast<double>(t.terms_each * (t.k_unit > 1 ? 4 : 1));
   return t.o_is_n ? Rates{wide * g, wide * o, multiply_adds}
@@ -441,7 +442,7 @@ Tiling MakeTiling(const Contraction& c, int64_t copies, int threads, int64_t lim
   // Of c the stack holds less than halving both has left: 6 Ki floats.
   if (t.c_floats() > Tiling::kStackC) try_budget(stack);
   DropPositions(t);
-  t.twins = false;
+  t.twins = false;  // the stack has room for the columns of one
   t.slot_floats = 0;
   t.a_panels = 1;
   return t;
