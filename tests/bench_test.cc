@@ -119,6 +119,9 @@ TEST_F(BenchCommandTest, JsonIsConsistent) {
     EXPECT_NEAR(gflops, row["flops"].get<double>() / ms * 1e-6, 1e-6 * gflops);
     // 14 * 3 - 2 taps of each axis are inside.
     EXPECT_EQ(row["flops"], 2.0 * 2 * 8 * 16 * 40 * 40);
+    EXPECT_EQ(row["padded_flops"], 2.0 * 2 * 8 * 16 * 42 * 42);
+    EXPECT_NEAR(row["padded_peak_pct"].get<double>() / row["peak_pct"].get<double>(),
+                42.0 * 42 / (40 * 40), 1e-9);
     EXPECT_GT(row["peak_pct"], 0.0);
     EXPECT_GT(row["floor_ratio"], 0.0);
     // The peak of the problem's own time: clocks and other programs make it another.
@@ -164,6 +167,13 @@ TEST_F(BenchCommandTest, EndsWithALineForEachGroup) {
        {"\nf32, 1 thread: 2 problems, geomean ", "\nbf16, 1 thread: 2 problems"}) {
     EXPECT_NE(out.find(line), std::string::npos) << out;
   }
+  EXPECT_EQ(out.find("padding"), std::string::npos) << out;
+}
+
+TEST_F(BenchCommandTest, CountsPaddingBesideTheProductsInside) {
+  const std::string out =
+      Succeeds("bench --seconds 0.01 --threads=1 --dir=FWD_D ic4oc4_ih8kh3ph1").out;
+  EXPECT_NE(out.find("\n  padding  counted as products: geomean "), std::string::npos) << out;
 }
 
 TEST_F(BenchCommandTest, RandomProblemsEndWithTheSlowestAndReplay) {

@@ -40,6 +40,16 @@ int64_t Preemptions() {
   return usage.ru_nivcsw;
 }
 
+double CountPaddedFlops(const Problem& p) {
+  if (p.bias.alone) return 0;
+  double count = static_cast<double>(p.batch) * static_cast<double>(p.groups) *
+                 static_cast<double>(p.ci) * static_cast<double>(p.co);
+  for (const Axis& axis : p.axes) {
+    count *= static_cast<double>(axis.out) * static_cast<double>(axis.taps);
+  }
+  return 2 * count;
+}
+
 struct Contestant {
   std::string name;
   std::function<void()> run;
@@ -129,6 +139,7 @@ class CaseTimer {
     row_.kernel = plan->kernel();
     row_.workspace_bytes = plan->workspace_bytes();
     row_.flops = plan->flops();
+    row_.padded_flops = CountPaddedFlops(problem);
     row_.bytes = CountTouchedBytes(problem);
     row_.out_type = problem.out_type;
     row_.per_sample = problem.per_sample.present;

@@ -38,8 +38,9 @@ struct BenchRow {
   std::string refusal;  // not empty: no plan was made, the rest is empty
   std::string kernel;
   int64_t workspace_bytes = 0;
-  double flops = 0;
-  double bytes = 0;  // of the tensors, those that a run needs, each once
+  double flops = 0;         // of products inside the tensors
+  double padded_flops = 0;  // as most libraries count: products with padding, too
+  double bytes = 0;         // of the tensors, those that a run needs, each once
   Timing timing;
   double peak_flops = 0;  // per second, of its type and threads, measured in turns with it
   std::vector<PeerTiming> peers;

@@ -51,7 +51,7 @@ struct PeerGroup {
 constexpr double kManyPreemptions = 50;
 
 struct Group {
-  Mean shares;
+  Mean shares, padded_shares;
   int refused = 0, disturbed = 0;
   std::map<std::string, PeerGroup> peers;
 };
@@ -122,6 +122,10 @@ double PeakOf(const BenchRow& row, DataType type, Limits& limits) {
 
 double PeakShare(const BenchRow& row) { return Rate(row) / row.peak_flops; }
 
+double PaddedPeakShare(const BenchRow& row) {
+  return row.flops > 0 ? PeakShare(row) * row.padded_flops / row.flops : 0;
+}
+
 double FloorRatio(const BenchRow& row, Limits& limits) { return FloorRatio(row, row.type, limits); }
 
 double FloorRatio(const BenchRow& row, DataType type, Limits& limits) {
@@ -162,7 +166,10 @@ std::string Summary(std::span<const BenchRow> rows) {
     }
     if (row.preemptions > kManyPreemptions) ++group.disturbed;
     // A problem without work has no rate.
-    if (row.flops > 0) group.shares.Add(PeakShare(row), row.problem);
+    if (row.flops > 0) {
+      group.shares.Add(PeakShare(row), row.problem);
+      group.padded_shares.Add(PaddedPeakShare(row), row.problem);
+    }
     for (const PeerTiming& peer : row.peers) {
       PeerGroup& mine = group.peers[peer.name];
       if (peer.timing) {
@@ -183,6 +190,11 @@ std::string Summary(std::span<const BenchRow> rows) {
       text += group.shares.worst_problem();
     }
     text += "\n";
+    if (group.padded_shares.mean() > group.shares.mean()) {
+      text += Format("  padding  counted as products: geomean %.1f%%, worst %.1f%%: ",
+                     100 * group.padded_shares.mean(), 100 * group.padded_shares.worst());
+      text += group.padded_shares.worst_problem() + "\n";
+    }
     for (const auto& [name, peer] : group.peers) text += ToText(name, peer);
     if (group.disturbed > 0) {
       text += Join("  other programs had the cores during ", group.disturbed,
@@ -230,6 +242,8 @@ std::string ToJson(std::span<const BenchRow> rows, Limits& limits) {
                    {"gflops", Rate(row) * 1e-9},
                    {"peak_gflops", row.peak_flops * 1e-9},
                    {"peak_pct", 100 * PeakShare(row)},
+                   {"padded_flops", row.padded_flops},
+                   {"padded_peak_pct", 100 * PaddedPeakShare(row)},
                    {"floor_ratio", FloorRatio(row, limits)},
                    {"f32_floor_ratio", FloorRatio(row, DataType::kF32, limits)},
                    {"workspace_bytes", row.workspace_bytes},
