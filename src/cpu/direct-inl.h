@@ -12,6 +12,7 @@
 #include "cpu/direct.h"
 #include "cpu/direct_in_place-inl.h"
 #include "cpu/direct_lines-inl.h"
+#include "cpu/direct_pixels-inl.h"
 #include "cpu/direct_sums.h"
 #include "cpu/direct_task-inl.h"
 #include "cpu/live.h"
@@ -348,6 +349,9 @@ HWY_NOINLINE void RunDirectTask(const DirectWork& work, const DirectTask& task, 
     if (!work.c->sum_pixels) return lines.SumTaps();
     task.adds_slabs ? lines.AddSlabs() : lines.SumPixels();
   };
+  if constexpr (sizeof(T) == sizeof(U)) {
+    if (work.t->along_pixels) return LinesAlongPixels<T>(work, task, memory).SumTaps();
+  }
   work.t->in_place ? run(LinesInPlace<T, U>(work, task, memory))
                    : run(CopiedLines<T, U>(work, task, memory));
 }

@@ -8,6 +8,7 @@
 #include "core/text.h"
 #include "cpu/dead_taps.h"
 #include "cpu/direct_in_place.h"
+#include "cpu/direct_pixels.h"
 #include "cpu/engine.h"
 #include "cpu/multiply_rate.h"
 
@@ -88,7 +89,50 @@ bool IsInPlace(const Contraction& c, const Problem& p, int lanes) {
   return c.taps() <= most;
 }
 
+bool ReadsOutside(const GatherAxis& axis) {
+  const int64_t last = axis.first + (axis.pixels - 1) * axis.pixel_step;
+  const int64_t reach = (axis.taps - 1) * axis.tap_step;
+  return axis.first + std::min<int64_t>(0, reach) < 0 ||
+         last + std::max<int64_t>(0, reach) >= axis.limit;
+}
+
+// Of a line of g where there is none; 0: there are all.
+int64_t FloatsOfZeroLine(const Contraction& c) {
+  const bool needed = ReadsOutside(c.axes[0]) || ReadsOutside(c.axes[1]);
+  return needed ? CeilDiv(c.axes[kAxes - 1].limit, 16) * 16 : 0;
+}
+
+// One channel to one, the pixels of a line next to each other in both tensors and as many as a
+// vector has lanes; the taps of an output are one chunk.
+bool IsAlongPixels(const Contraction& c, const Problem& p) {
+  if (c.sum_pixels || c.channels != 1 || c.o != 1 || p.out_type != p.type) return false;
+  const GatherAxis& last = c.axes[kAxes - 1];
+  if (c.g.at[kAxes - 1] != 1 || c.v.at[kAxes - 1] != 1) return false;
+  // Each by itself first: products of extents may be more than can be counted.
+  const int64_t depths = c.axes[0].taps, lines = c.axes[1].taps;
+  constexpr int64_t kMost = SumsAlongPixels::kMostLines;
+  if (last.taps < 1 || depths < 1 || lines < 1 || depths > kMost || lines > kMost / depths) {
+    return false;
+  }
+  const int64_t rows = SumsAlongPixels::RowsOf(c.axes[1]);
+  if (rows > SumsAlongPixels::kMostRows / depths || MakeChunks(c).count() > 1) return false;
+  PixelColumns columns;
+  return PickedSumsAlongPixels(p.type).cut_columns(last, columns) &&
+         FloatsOfZeroLine(c) <= DirectTiling::kStackFloats;
+}
+
+DirectTiling AlongPixelsTiling(const Contraction& c, const Problem& p, int lanes) {
+  DirectTiling t;
+  t.vector_lanes = lanes;
+  t.along_pixels = t.on_stack = true;
+  t.lanes = t.used = 1;
+  t.blocks = t.block_tasks = p.groups;
+  t.columns = std::max<int64_t>(1, c.axes[kAxes - 1].pixels);
+  return t;
+}
+
 DirectTiling StackTiling(const Contraction& c, const Problem& p, int lanes) {
+  if (IsAlongPixels(c, p)) return AlongPixelsTiling(c, p, lanes);
   DirectTiling t;
   t.vector_lanes = lanes;
   t.lanes = LanesOfBlock(lanes);
@@ -169,6 +213,10 @@ double WorkOf(const Problem& p) { return CountMultiplyAdds(p) + CountBytes(p); }
 DirectMemory MemoryOf(const Contraction& c, const DirectTiling& t) {
   const int64_t columns = std::min(t.columns, c.axes[kAxes - 1].pixels);
   DirectMemory m;
+  if (t.along_pixels) {
+    m.zero_floats = FloatsOfZeroLine(c);
+    return m;
+  }
   const int64_t terms = c.taps() * c.channels;
   if (t.in_place) {
     m.zero_floats = 2 * t.blocks_each * t.lanes;
@@ -214,6 +262,15 @@ DirectTiling DirectTilingOf(const Problem& problem, int threads, int64_t limit) 
     const double most = std::clamp(WorkOf(problem) / 3e5, 1.0, double(threads));
     tiling.slots = std::clamp<int64_t>(tasks, 1, static_cast<int64_t>(most));
   };
+  if (t.along_pixels) {
+    // Channels of an image after each other, and of several images where there are few of them.
+    t.blocks_each =
+        std::max<int64_t>(1, t.blocks * std::max<int64_t>(1, c.images) / (16 * threads));
+    t.blocks_each = std::min(t.blocks_each, t.blocks);
+    t.block_tasks = CeilDiv(t.blocks, t.blocks_each);
+    cut(t);
+    return t;
+  }
   // Lines from the second-level cache.
   t.on_stack = false;
   const int64_t block_floats = unit.l2_bytes / 8 / int64_t{sizeof(float)};

@@ -41,7 +41,9 @@ struct DirectTiling {
   static constexpr int64_t kMostColumnsInPlace = 64;
 
   int vector_lanes = 4;
-  bool in_place = false;    // nothing is copied: see direct_in_place.h
+  bool in_place = false;  // nothing is copied: see direct_in_place.h
+  bool along_pixels =
+      false;                // the same, lanes are pixels and a block is a channel: direct_pixels.h
   int64_t lanes = 16;       // of a block of o
   int64_t used = 16;        // of them: whole groups
   int64_t blocks = 1;       // of all groups
@@ -84,7 +86,7 @@ struct LineSlots {
 struct DirectMemory {
   LineSlots slots;
   int64_t tag_floats = 0;
-  int64_t zero_floats = 0;  // in place: as many as channels, twice
+  int64_t zero_floats = 0;  // in place: as many as channels, twice; along pixels: a line
   int64_t block_floats = 0;
   int64_t weights_at = 0;  // in a block
 

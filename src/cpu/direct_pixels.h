@@ -1,0 +1,83 @@
+// Sums of the direct kernel along pixels: depthwise, the pixels of a line next to each other in
+// both tensors. Step 7 of the story. Lanes are pixels, nothing is copied or turned: a tap is a load
+// that is one position further. Two lines of v are summed at once, since all lines of g but two are
+// the same for both. At the ends of a line, where taps are outside, a vector is loaded from inside
+// and moved by a table. (Neoverse-N1, 144 channels, 3x3, 56x56: half the time of lines that are
+// copied and turned so that lanes are channels.)
+#ifndef CONVGRAD_CPU_DIRECT_PIXELS_H_
+#define CONVGRAD_CPU_DIRECT_PIXELS_H_
+
+#include <cstdint>
+#include <cstdlib>
+
+#include "convgrad/types.h"
+#include "cpu/contraction.h"
+
+namespace convgrad {
+
+// How the vectors of a line of v lie in it, and where its taps read a line of g: the same for all
+// lines.
+struct PixelColumns {
+  static constexpr int kMostTaps = 7;
+  static constexpr int kMostEdges = 8;
+  static constexpr int kMostLanes = 16;
+
+  // One vector, of which some taps are outside, or that has no neighbour.
+  struct Edge {
+    int64_t pixel;            // its first
+    int64_t fresh;            // lanes at its end that no vector before it has
+    int64_t from[kMostTaps];  // a position inside, for each tap
+    alignas(64) int32_t places[kMostTaps][kMostLanes];  // of the lanes from there; < 0: outside
+  };
+
+  int taps = 0;
+  int64_t first[kMostTaps] = {};  // position that a tap reads at the first pixel
+  int64_t inside = 0;             // pixel from which on `pairs` pairs of vectors are
+  int64_t pairs = 0;
+  int edges = 0;
+  Edge edge[kMostEdges];
+};
+
+// What the lines of v of one channel have in common. Taps are summed depth by depth; of a depth, so
+// many lines of taps at a time as are unrolled.
+struct TapsAlongPixels {
+  struct Steps {
+    int64_t count;
+    int64_t rows;     // from step to step, in a table of lines of g
+    int64_t weights;  // floats
+  };
+
+  const PixelColumns* columns;
+  int unrolled;  // lines of taps
+  Steps depths, lines;
+  float bias;
+  float beta;
+};
+
+struct SumsAlongPixels {
+  static constexpr int64_t kMostLines = 49;   // of taps
+  static constexpr int64_t kMostRows = 1024;  // pointers to lines of g
+  // Lines of g from the first to the last that a line of v reads, and one more for its neighbour.
+  static int64_t RowsOf(const GatherAxis& height) {
+    return (height.taps - 1) * std::abs(height.tap_step) + 2;
+  }
+  // Floats of the weights of a line of taps.
+  static constexpr int64_t WeightsOf(int64_t taps) { return CeilDiv(taps, 4) * 4; }
+
+  int lanes;
+  // False: too many vectors have taps outside.
+  bool (*cut_columns)(const GatherAxis& axis, PixelColumns& columns);
+  // Lines of taps that are unrolled, for two lines of v at once; 1: for one line of v.
+  int (*unrolled)(int64_t lines, int64_t taps);
+  // Line a of v reads the lines of g that `rows` points to, line b those one further; null: nobody
+  // wants b.
+  void (*sum_lines)(const TapsAlongPixels& taps, const void* const* rows, const float* w, void* a,
+                    void* b);
+};
+
+// Of tensors of this type, on the instruction set of this CPU.
+const SumsAlongPixels& PickedSumsAlongPixels(DataType type);
+
+}  // namespace convgrad
+
+#endif  // CONVGRAD_CPU_DIRECT_PIXELS_H_
