@@ -95,6 +95,12 @@ struct TapFactors {
 #pragma GCC unroll 2
     for (int i = 0; i < (kTaps + 3) / 4; ++i) fours[i] = hn::LoadU(D(), w + 4 * i);
   }
+  // So that no compiler makes a vector of each lane before the loop: there are not as many
+  // registers.
+  HWY_INLINE void Keep() {
+#pragma GCC unroll 2
+    for (int i = 0; i < (kTaps + 3) / 4; ++i) asm volatile("" : "+w"(fours[i].raw));
+  }
   template <int kTap>
   HWY_INLINE V Of() const {
     return hn::Broadcast<kTap % 4>(fours[kTap / 4]);
@@ -103,6 +109,7 @@ struct TapFactors {
   const float* w;
 
   HWY_INLINE void Load(const float* from) { w = from; }
+  HWY_INLINE void Keep() {}
   template <int kTap>
   HWY_INLINE V Of() const {
     return hn::Set(D(), w[kTap]);
@@ -110,58 +117,63 @@ struct TapFactors {
 #endif
 };
 
-// sum[column] += x[tap][column] * w[tap]
-template <int kTap, int kTaps, int kColumns>
-HWY_INLINE void AddTaps(const V (&x)[kTaps][kColumns], const TapFactors<kTaps>& w,
-                        V (&sum)[kColumns]) {
-  const V factor = w.template Of<kTap>();
-#pragma GCC unroll 2
-  for (int c = 0; c < kColumns; ++c) sum[c] = FusedMulAdd(x[kTap][c], factor, sum[c]);
-  if constexpr (kTap + 1 < kTaps) AddTaps<kTap + 1>(x, w, sum);
-}
-
 // Lines of v that are summed at once: of the lines of g that one reads, the other reads all but
 // one.
 template <int kRows>
 constexpr int kLinesOf = kRows > 1 ? 2 : 1;
 
 // Lines of taps that are unrolled, and the lines of g that they meet.
-template <int kTaps, int kRows>
+template <class T, int kTaps, int kRows>
 struct Terms {
   static constexpr int kLines = kLinesOf<kRows>;
   static constexpr int64_t kWeights = SumsAlongPixels::WeightsOf(kTaps);
 
-  const void* g[kRows + kLines - 1];
+  const T* g[kRows + kLines - 1];
   TapFactors<kTaps> w[kRows];
 
   HWY_INLINE Terms() {}
-  HWY_INLINE void Load(const void* const* rows, const float* from) {
+  HWY_INLINE void LoadRows(const T* first, const int64_t* rows, const T* zeros) {
 #pragma GCC unroll 8
-    for (int r = 0; r < kRows + kLines - 1; ++r) g[r] = rows[r];
+    for (int r = 0; r < kRows + kLines - 1; ++r) {
+      g[r] = rows[r] == LinesOfPixels::kOutside ? zeros : first + rows[r];
+    }
+  }
+  HWY_INLINE void LoadFactors(const float* from) {
 #pragma GCC unroll 8
     for (int r = 0; r < kRows; ++r) w[r].Load(from + r * kWeights);
   }
 
-  // load(line of g, x): of vectors next to each other.
-  template <int kColumns, class LoadTaps>
-  HWY_INLINE void AddTo(V (&sum)[kLines][kColumns], const LoadTaps& load) const {
+  // load(line of g, tap, x): of vectors next to each other.
+  template <int kColumns, class LoadTap>
+  HWY_INLINE void AddTo(V (&sum)[kLines][kColumns], const LoadTap& load) {
+    if constexpr (kTaps * kRows > 9) {
 #pragma GCC unroll 8
-    for (int r = 0; r < kRows + kLines - 1; ++r) {
-      V x[kTaps][kColumns];
-      load(g[r], x);
-#pragma GCC unroll 2
-      for (int l = 0; l < kLines; ++l) {
-        if (r - l >= 0 && r - l < kRows) AddTaps<0>(x, w[r - l], sum[l]);
-      }
+      for (int r = 0; r < kRows; ++r) w[r].Keep();
     }
+#pragma GCC unroll 8
+    for (int r = 0; r < kRows + kLines - 1; ++r) AddTaps<0>(r, sum, load);
+  }
+
+ private:
+  template <int kTap, int kColumns, class LoadTap>
+  HWY_INLINE void AddTaps(int r, V (&sum)[kLines][kColumns], const LoadTap& load) const {
+    V x[kColumns];
+    load(g[r], kTap, x);
+#pragma GCC unroll 2
+    for (int l = 0; l < kLines; ++l) {
+      if (r - l < 0 || r - l >= kRows) continue;
+      const V factor = w[r - l].template Of<kTap>();
+#pragma GCC unroll 2
+      for (int c = 0; c < kColumns; ++c) sum[l][c] = FusedMulAdd(x[c], factor, sum[l][c]);
+    }
+    if constexpr (kTap + 1 < kTaps) AddTaps<kTap + 1>(r, sum, load);
   }
 };
 
 // All terms of some vectors; `once` if there are no more.
-template <bool kOnce, int kTaps, int kRows, int kColumns, class LoadTaps>
-HWY_INLINE void SumColumns(const TapsAlongPixels::Steps& depths,
-                           const TapsAlongPixels::Steps& lines, const void* const* rows,
-                           const float* w, const Terms<kTaps, kRows>& once, const LoadTaps& load,
+template <bool kOnce, class T, int kTaps, int kRows, int kColumns, class LoadTap>
+HWY_INLINE void SumColumns(const TapsAlongPixels& taps, const LinesOfPixels& lines,
+                           const int64_t* rows, Terms<T, kTaps, kRows>& once, const LoadTap& load,
                            V (&sum)[kLinesOf<kRows>][kColumns]) {
 #pragma GCC unroll 2
   for (int l = 0; l < kLinesOf<kRows>; ++l) {
@@ -169,14 +181,20 @@ HWY_INLINE void SumColumns(const TapsAlongPixels::Steps& depths,
     for (int c = 0; c < kColumns; ++c) sum[l][c] = hn::Zero(D());
   }
   if constexpr (kOnce) return once.AddTo(sum, load);
-  for (int64_t d = 0; d < depths.count; ++d, rows += depths.rows, w += depths.weights) {
-    const void* const* row = rows;
+  const float* w = lines.w;
+  for (int64_t d = 0; d < taps.depths.count; ++d) {
+    const int64_t* row = rows;
     const float* factors = w;
-    for (int64_t h = 0; h < lines.count; ++h, row += lines.rows, factors += lines.weights) {
-      Terms<kTaps, kRows> terms;
-      terms.Load(row, factors);
+    for (int64_t h = 0; h < taps.lines.count; ++h) {
+      Terms<T, kTaps, kRows> terms;
+      terms.LoadRows(static_cast<const T*>(lines.g), row, static_cast<const T*>(taps.zeros));
+      terms.LoadFactors(factors);
       terms.AddTo(sum, load);
+      row += taps.lines.rows;
+      factors += taps.lines.weights;
     }
+    rows += taps.depths.rows;
+    w += taps.depths.weights;
   }
 }
 
@@ -201,64 +219,62 @@ HWY_INLINE void StoreEdge(V sum, V bias, V beta, bool accumulates, int64_t fresh
 }
 
 template <class T, int kTaps, int kRows, bool kOnce>
-HWY_NOINLINE void SumLinesOf(const TapsAlongPixels& taps, const void* const* rows, const float* w,
-                             void* a, void* b) {
+HWY_NOINLINE void SumLinesOf(const TapsAlongPixels& all_taps, const LinesOfPixels& all_lines) {
   const D d;
   constexpr int kLines = kLinesOf<kRows>;
-  const V bias = hn::Set(d, taps.bias), beta = hn::Set(d, taps.beta);
+  // Copies: nothing that is stored to is one of them.
+  const TapsAlongPixels taps = all_taps;
+  const LinesOfPixels lines = all_lines;
+  const V bias = hn::Set(d, lines.bias), beta = hn::Set(d, taps.beta);
   const bool accumulates = taps.beta != 0;
   const PixelColumns& columns = *taps.columns;
-  const TapsAlongPixels::Steps depths = taps.depths, lines = taps.lines;
-  T* const out[2] = {static_cast<T*>(a), static_cast<T*>(b)};
-  const int wanted = b == nullptr ? 1 : kLines;
-  Terms<kTaps, kRows> once;
-  if constexpr (kOnce) once.Load(rows, w);
-  int64_t at[kTaps];
+  const int64_t begin = columns.inside, end = begin + columns.pairs * 2 * kLanes;
+  int64_t first[kTaps];
 #pragma GCC unroll 8
-  for (int t = 0; t < kTaps; ++t) at[t] = columns.inside + columns.first[t];
-  const int64_t end = columns.inside + columns.pairs * 2 * kLanes;
-  for (int64_t pixel = columns.inside; pixel < end; pixel += 2 * kLanes) {
-    V sum[kLines][2];
-    SumColumns<kOnce>(
-        depths, lines, rows, w, once,
-        [&](const void* row, V(&x)[kTaps][2]) HWY_ATTR {
-          const T* const g = static_cast<const T*>(row);
-#pragma GCC unroll 8
-          for (int t = 0; t < kTaps; ++t) {
-            x[t][0] = LoadBytes(d, g + at[t]);
-            x[t][1] = LoadBytes(d, g + at[t] + kLanes);
-          }
-        },
-        sum);
-#pragma GCC unroll 8
-    for (int t = 0; t < kTaps; ++t) at[t] += 2 * kLanes;
+  for (int t = 0; t < kTaps; ++t) first[t] = columns.first[t];
+  Terms<T, kTaps, kRows> once;
+  if constexpr (kOnce) once.LoadFactors(lines.w);
+  const int64_t* rows = lines.rows;
+  T* v = static_cast<T*>(lines.v);
+  for (int64_t left = lines.count; left > 0; left -= kLines) {
+    const int wanted = left < kLines ? 1 : kLines;
+    if constexpr (kOnce) {
+      once.LoadRows(static_cast<const T*>(lines.g), rows, static_cast<const T*>(taps.zeros));
+    }
+    for (int64_t pixel = begin; pixel < end; pixel += 2 * kLanes) {
+      V sum[kLines][2];
+      SumColumns<kOnce>(
+          taps, lines, rows, once,
+          [&](const T* g, int tap, V(&x)[2]) HWY_ATTR {
+            x[0] = LoadBytes(d, g + pixel + first[tap]);
+            x[1] = LoadBytes(d, g + pixel + first[tap] + kLanes);
+          },
+          sum);
 #pragma GCC unroll 2
-    for (int l = 0; l < kLines; ++l) {
-      if (l >= wanted) break;
+      for (int l = 0; l < kLines; ++l) {
+        if (l >= wanted) break;
 #pragma GCC unroll 2
-      for (int c = 0; c < 2; ++c) {
-        T* const to = out[l] + pixel + c * kLanes;
-        StoreBytes(WithOut(sum[l][c], bias, beta, accumulates, to), d, to);
+        for (int c = 0; c < 2; ++c) {
+          T* const to = v + l * lines.second + pixel + c * kLanes;
+          StoreBytes(WithOut(sum[l][c], bias, beta, accumulates, to), d, to);
+        }
       }
     }
-  }
-  for (const PixelColumns::Edge *e = columns.edge, *last = e + columns.edges; e < last; ++e) {
-    V sum[kLines][1];
-    SumColumns<kOnce>(
-        depths, lines, rows, w, once,
-        [&](const void* row, V(&x)[kTaps][1]) HWY_ATTR {
-          const T* const g = static_cast<const T*>(row);
-#pragma GCC unroll 8
-          for (int t = 0; t < kTaps; ++t) {
-            x[t][0] = Moved(LoadBytes(d, g + e->from[t]), e->places[t]);
-          }
-        },
-        sum);
+    for (const PixelColumns::Edge *e = columns.edge, *last = e + columns.edges; e < last; ++e) {
+      V sum[kLines][1];
+      SumColumns<kOnce>(
+          taps, lines, rows, once,
+          [&](const T* g, int tap, V(&x)[1])
+              HWY_ATTR { x[0] = Moved(LoadBytes(d, g + e->from[tap]), e->places[tap]); },
+          sum);
 #pragma GCC unroll 2
-    for (int l = 0; l < kLines; ++l) {
-      if (l >= wanted) break;
-      StoreEdge(sum[l][0], bias, beta, accumulates, e->fresh, out[l] + e->pixel);
+      for (int l = 0; l < kLines; ++l) {
+        if (l >= wanted) break;
+        StoreEdge(sum[l][0], bias, beta, accumulates, e->fresh, v + l * lines.second + e->pixel);
+      }
     }
+    rows += lines.row_step;
+    v += lines.v_step;
   }
 }
 
@@ -268,12 +284,11 @@ int Unrolled(int64_t lines, int64_t taps) {
 }
 
 template <class T>
-void SumLines(const TapsAlongPixels& taps, const void* const* rows, const float* w, void* a,
-              void* b) {
+void SumLines(const TapsAlongPixels& taps, const LinesOfPixels& lines) {
   const auto sum = [&]<int kTaps, int kRows>(std::integer_sequence<int, kTaps, kRows>) {
     taps.depths.count == 1 && taps.lines.count == 1
-        ? SumLinesOf<T, kTaps, kRows, true>(taps, rows, w, a, b)
-        : SumLinesOf<T, kTaps, kRows, false>(taps, rows, w, a, b);
+        ? SumLinesOf<T, kTaps, kRows, true>(taps, lines)
+        : SumLinesOf<T, kTaps, kRows, false>(taps, lines);
   };
   switch (taps.columns->taps + (taps.unrolled > 1 ? 10 : 0)) {
     case 1:

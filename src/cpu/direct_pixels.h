@@ -38,25 +38,41 @@ struct PixelColumns {
   Edge edge[kMostEdges];
 };
 
-// What the lines of v of one channel have in common. Taps are summed depth by depth; of a depth, so
-// many lines of taps at a time as are unrolled.
+// What the lines of v of all channels have in common. Taps are summed depth by depth; of a depth,
+// as many lines of taps at a time as are unrolled.
 struct TapsAlongPixels {
   struct Steps {
     int64_t count;
-    int64_t rows;     // from step to step, in a table of lines of g
+    int64_t rows;     // from step to step, in the table of lines of g
     int64_t weights;  // floats
   };
 
   const PixelColumns* columns;
-  int unrolled;  // lines of taps
+  int unrolled;  // lines of taps, for two lines of v at once; 1: for one line of v
   Steps depths, lines;
-  float bias;
+  const void* zeros;  // a line of g that is outside
   float beta;
+};
+
+// Some lines of v of one channel. A line reads the lines of g that the table has from its row on;
+// where two are summed at once, the second one from one row further.
+struct LinesOfPixels {
+  static constexpr int64_t kOutside = INT64_MIN;
+
+  const void* g;
+  const int64_t* rows;  // elements from g
+  int64_t row_step;     // from line to line, or from two to two
+  const float* w;
+  float bias;
+  void* v;
+  int64_t second;  // elements from a line to the one that is summed with it
+  int64_t v_step;
+  int64_t count;
 };
 
 struct SumsAlongPixels {
   static constexpr int64_t kMostLines = 49;   // of taps
-  static constexpr int64_t kMostRows = 1024;  // pointers to lines of g
+  static constexpr int64_t kMostRows = 1024;  // of the table of lines of g
   // Lines of g from the first to the last that a line of v reads, and one more for its neighbour.
   static int64_t RowsOf(const GatherAxis& height) {
     return (height.taps - 1) * std::abs(height.tap_step) + 2;
@@ -67,12 +83,9 @@ struct SumsAlongPixels {
   int lanes;
   // False: too many vectors have taps outside.
   bool (*cut_columns)(const GatherAxis& axis, PixelColumns& columns);
-  // Lines of taps that are unrolled, for two lines of v at once; 1: for one line of v.
+  // Lines of taps that it can unroll, or 1.
   int (*unrolled)(int64_t lines, int64_t taps);
-  // Line a of v reads the lines of g that `rows` points to, line b those one further; null: nobody
-  // wants b.
-  void (*sum_lines)(const TapsAlongPixels& taps, const void* const* rows, const float* w, void* a,
-                    void* b);
+  void (*sum_lines)(const TapsAlongPixels& taps, const LinesOfPixels& lines);
 };
 
 // Of tensors of this type, on the instruction set of this CPU.
