@@ -71,11 +71,13 @@ bool CutColumns(const GatherAxis& axis, PixelColumns& columns) {
   const int64_t begin = std::max<int64_t>(0, -lowest);
   const int64_t end = std::min(axis.pixels, axis.limit - highest);
   columns.inside = std::min(CeilDiv(begin, kLanes) * kLanes, axis.pixels);
-  columns.pairs = std::max<int64_t>(0, end - columns.inside) / (2 * kLanes);
+  const int64_t vectors = std::max<int64_t>(0, end - columns.inside) / kLanes;
+  columns.fours = vectors / 4;
+  columns.twos = vectors % 4 / 2;
   columns.edges = 0;
-  const int64_t pair_end = columns.inside + columns.pairs * 2 * kLanes;
+  const int64_t inside_end = columns.inside + vectors / 2 * 2 * kLanes;
   for (int64_t pixel = 0; pixel < axis.pixels; pixel += kLanes) {
-    if (pixel == columns.inside && columns.pairs > 0) pixel = pair_end;
+    if (pixel == columns.inside) pixel = inside_end;
     if (pixel >= axis.pixels) break;
     if (columns.edges == PixelColumns::kMostEdges) return false;
     const int64_t fresh = std::min<int64_t>(kLanes, axis.pixels - pixel);
@@ -146,10 +148,8 @@ struct Terms {
   // load(line of g, tap, x): of vectors next to each other.
   template <int kColumns, class LoadTap>
   HWY_INLINE void AddTo(V (&sum)[kLines][kColumns], const LoadTap& load) {
-    if constexpr (kTaps * kRows > 9) {
 #pragma GCC unroll 8
-      for (int r = 0; r < kRows; ++r) w[r].Keep();
-    }
+    for (int r = 0; r < kRows; ++r) w[r].Keep();
 #pragma GCC unroll 8
     for (int r = 0; r < kRows + kLines - 1; ++r) AddTaps<0>(r, sum, load);
   }
@@ -163,119 +163,153 @@ struct Terms {
     for (int l = 0; l < kLines; ++l) {
       if (r - l < 0 || r - l >= kRows) continue;
       const V factor = w[r - l].template Of<kTap>();
-#pragma GCC unroll 2
+#pragma GCC unroll 4
       for (int c = 0; c < kColumns; ++c) sum[l][c] = FusedMulAdd(x[c], factor, sum[l][c]);
     }
     if constexpr (kTap + 1 < kTaps) AddTaps<kTap + 1>(r, sum, load);
   }
 };
 
-// All terms of some vectors; `once` if there are no more.
-template <bool kOnce, class T, int kTaps, int kRows, int kColumns, class LoadTap>
-HWY_INLINE void SumColumns(const TapsAlongPixels& taps, const LinesOfPixels& lines,
-                           const int64_t* rows, Terms<T, kTaps, kRows>& once, const LoadTap& load,
-                           V (&sum)[kLinesOf<kRows>][kColumns]) {
-#pragma GCC unroll 2
-  for (int l = 0; l < kLinesOf<kRows>; ++l) {
-#pragma GCC unroll 2
-    for (int c = 0; c < kColumns; ++c) sum[l][c] = hn::Zero(D());
+// Lines of v of one channel.
+template <class T, int kTaps, int kRows, bool kOnce>
+class PixelSums {
+  static constexpr int kLines = kLinesOf<kRows>;
+
+ public:
+  // Copies: nothing that is stored to is one of them.
+  HWY_INLINE PixelSums(const TapsAlongPixels& taps, const LinesOfPixels& lines)
+      : taps_(taps),
+        lines_(lines),
+        bias_(hn::Set(D(), lines.bias)),
+        beta_(hn::Set(D(), taps.beta)),
+        rows_(lines.rows),
+        v_(static_cast<T*>(lines.v)) {
+#pragma GCC unroll 8
+    for (int t = 0; t < kTaps; ++t) first_[t] = taps.columns->first[t];
+    if constexpr (kOnce) once_.LoadFactors(lines.w);
   }
-  if constexpr (kOnce) return once.AddTo(sum, load);
-  const float* w = lines.w;
-  for (int64_t d = 0; d < taps.depths.count; ++d) {
-    const int64_t* row = rows;
-    const float* factors = w;
-    for (int64_t h = 0; h < taps.lines.count; ++h) {
-      Terms<T, kTaps, kRows> terms;
-      terms.LoadRows(static_cast<const T*>(lines.g), row, static_cast<const T*>(taps.zeros));
-      terms.LoadFactors(factors);
-      terms.AddTo(sum, load);
-      row += taps.lines.rows;
-      factors += taps.lines.weights;
+
+  HWY_INLINE void Run() {
+    const PixelColumns& columns = *taps_.columns;
+    const int64_t begin = columns.inside, fours_end = begin + columns.fours * 4 * kLanes;
+    const int64_t end = fours_end + columns.twos * 2 * kLanes;
+    for (int64_t left = lines_.count; left > 0; left -= kLines) {
+      wanted_ = left < kLines ? 1 : kLines;
+      if constexpr (kOnce) once_.LoadRows(static_cast<const T*>(lines_.g), rows_, zeros());
+      for (int64_t pixel = begin; pixel < fours_end; pixel += 4 * kLanes) SumInside<4>(pixel);
+      for (int64_t pixel = fours_end; pixel < end; pixel += 2 * kLanes) SumInside<2>(pixel);
+      int e = 0;
+      for (; e + 2 <= columns.edges; e += 2) SumEdges<2>(columns.edge + e);
+      if (e < columns.edges) SumEdges<1>(columns.edge + e);
+      rows_ += lines_.row_step;
+      v_ += lines_.v_step;
     }
-    rows += taps.depths.rows;
-    w += taps.depths.weights;
   }
-}
 
-// A -0 of beta * out becomes +0, see LoadScaled.
-template <class T>
-HWY_INLINE V WithOut(V sum, V bias, V beta, bool accumulates, const T* out) {
-  const D d;
-  if (accumulates) {
-    sum = hn::Add(hn::Add(hn::Mul(beta, LoadBytes(d, out)), hn::Zero(d)), sum);
+ private:
+  HWY_INLINE const T* zeros() const { return static_cast<const T*>(taps_.zeros); }
+
+  template <int kColumns>
+  HWY_INLINE void SumInside(int64_t pixel) {
+    V sum[kLines][kColumns];
+    SumColumns(
+        [&](const T* g, int tap, V(&x)[kColumns]) HWY_ATTR {
+#pragma GCC unroll 4
+          for (int c = 0; c < kColumns; ++c) {
+            x[c] = LoadBytes(D(), g + pixel + first_[tap] + c * kLanes);
+          }
+        },
+        sum);
+#pragma GCC unroll 2
+    for (int l = 0; l < kLines; ++l) {
+      if (l >= wanted_) break;
+#pragma GCC unroll 4
+      for (int c = 0; c < kColumns; ++c) {
+        T* const to = v_ + l * lines_.second + pixel + c * kLanes;
+        StoreBytes(WithOut(sum[l][c], to), D(), to);
+      }
+    }
   }
-  return hn::Add(sum, bias);
-}
 
-template <class T>
-HWY_INLINE void StoreEdge(V sum, V bias, V beta, bool accumulates, int64_t fresh, T* out) {
-  const D d;
-  const V value = WithOut(sum, bias, beta, accumulates, out);
-  if (fresh == kLanes || !accumulates) return StoreBytes(value, d, out);
-  T lanes[kLanes];
-  StoreBytes(value, d, lanes);
-  for (int64_t l = kLanes - fresh; l < kLanes; ++l) StoreAt(out, l, lanes[l]);
-}
+  template <int kColumns>
+  HWY_INLINE void SumEdges(const PixelColumns::Edge* edges) {
+    V sum[kLines][kColumns];
+    SumColumns(
+        [&](const T* g, int tap, V(&x)[kColumns]) HWY_ATTR {
+#pragma GCC unroll 2
+          for (int c = 0; c < kColumns; ++c) {
+            x[c] = Moved(LoadBytes(D(), g + edges[c].from[tap]), edges[c].places[tap]);
+          }
+        },
+        sum);
+#pragma GCC unroll 2
+    for (int l = 0; l < kLines; ++l) {
+      if (l >= wanted_) break;
+#pragma GCC unroll 2
+      for (int c = 0; c < kColumns; ++c) {
+        StoreEdge(sum[l][c], edges[c].fresh, v_ + l * lines_.second + edges[c].pixel);
+      }
+    }
+  }
+
+  // All terms of some vectors.
+  template <int kColumns, class LoadTap>
+  HWY_INLINE void SumColumns(const LoadTap& load, V (&sum)[kLines][kColumns]) {
+#pragma GCC unroll 2
+    for (int l = 0; l < kLines; ++l) {
+#pragma GCC unroll 4
+      for (int c = 0; c < kColumns; ++c) sum[l][c] = hn::Zero(D());
+    }
+    if constexpr (kOnce) return once_.AddTo(sum, load);
+    const float* w = lines_.w;
+    const int64_t* rows = rows_;
+    for (int64_t d = 0; d < taps_.depths.count; ++d) {
+      const int64_t* row = rows;
+      const float* factors = w;
+      for (int64_t h = 0; h < taps_.lines.count; ++h) {
+        Terms<T, kTaps, kRows> terms;
+        terms.LoadRows(static_cast<const T*>(lines_.g), row, zeros());
+        terms.LoadFactors(factors);
+        terms.AddTo(sum, load);
+        row += taps_.lines.rows;
+        factors += taps_.lines.weights;
+      }
+      rows += taps_.depths.rows;
+      w += taps_.depths.weights;
+    }
+  }
+
+  // A -0 of beta * out becomes +0, see LoadScaled.
+  HWY_INLINE V WithOut(V sum, const T* out) const {
+    const D d;
+    if (taps_.beta != 0) {
+      sum = hn::Add(hn::Add(hn::Mul(beta_, LoadBytes(d, out)), hn::Zero(d)), sum);
+    }
+    return hn::Add(sum, bias_);
+  }
+
+  HWY_INLINE void StoreEdge(V sum, int64_t fresh, T* out) const {
+    const D d;
+    const V value = WithOut(sum, out);
+    if (fresh == kLanes || taps_.beta == 0) return StoreBytes(value, d, out);
+    T lanes[kLanes];
+    StoreBytes(value, d, lanes);
+    for (int64_t l = kLanes - fresh; l < kLanes; ++l) StoreAt(out, l, lanes[l]);
+  }
+
+  const TapsAlongPixels taps_;
+  const LinesOfPixels lines_;
+  const V bias_, beta_;
+  const int64_t* rows_;
+  T* v_;
+  int wanted_ = kLines;
+  int64_t first_[kTaps];
+  Terms<T, kTaps, kRows> once_;
+};
 
 template <class T, int kTaps, int kRows, bool kOnce>
-HWY_NOINLINE void SumLinesOf(const TapsAlongPixels& all_taps, const LinesOfPixels& all_lines) {
-  const D d;
-  constexpr int kLines = kLinesOf<kRows>;
-  // Copies: nothing that is stored to is one of them.
-  const TapsAlongPixels taps = all_taps;
-  const LinesOfPixels lines = all_lines;
-  const V bias = hn::Set(d, lines.bias), beta = hn::Set(d, taps.beta);
-  const bool accumulates = taps.beta != 0;
-  const PixelColumns& columns = *taps.columns;
-  const int64_t begin = columns.inside, end = begin + columns.pairs * 2 * kLanes;
-  int64_t first[kTaps];
-#pragma GCC unroll 8
-  for (int t = 0; t < kTaps; ++t) first[t] = columns.first[t];
-  Terms<T, kTaps, kRows> once;
-  if constexpr (kOnce) once.LoadFactors(lines.w);
-  const int64_t* rows = lines.rows;
-  T* v = static_cast<T*>(lines.v);
-  for (int64_t left = lines.count; left > 0; left -= kLines) {
-    const int wanted = left < kLines ? 1 : kLines;
-    if constexpr (kOnce) {
-      once.LoadRows(static_cast<const T*>(lines.g), rows, static_cast<const T*>(taps.zeros));
-    }
-    for (int64_t pixel = begin; pixel < end; pixel += 2 * kLanes) {
-      V sum[kLines][2];
-      SumColumns<kOnce>(
-          taps, lines, rows, once,
-          [&](const T* g, int tap, V(&x)[2]) HWY_ATTR {
-            x[0] = LoadBytes(d, g + pixel + first[tap]);
-            x[1] = LoadBytes(d, g + pixel + first[tap] + kLanes);
-          },
-          sum);
-#pragma GCC unroll 2
-      for (int l = 0; l < kLines; ++l) {
-        if (l >= wanted) break;
-#pragma GCC unroll 2
-        for (int c = 0; c < 2; ++c) {
-          T* const to = v + l * lines.second + pixel + c * kLanes;
-          StoreBytes(WithOut(sum[l][c], bias, beta, accumulates, to), d, to);
-        }
-      }
-    }
-    for (const PixelColumns::Edge *e = columns.edge, *last = e + columns.edges; e < last; ++e) {
-      V sum[kLines][1];
-      SumColumns<kOnce>(
-          taps, lines, rows, once,
-          [&](const T* g, int tap, V(&x)[1])
-              HWY_ATTR { x[0] = Moved(LoadBytes(d, g + e->from[tap]), e->places[tap]); },
-          sum);
-#pragma GCC unroll 2
-      for (int l = 0; l < kLines; ++l) {
-        if (l >= wanted) break;
-        StoreEdge(sum[l][0], bias, beta, accumulates, e->fresh, v + l * lines.second + e->pixel);
-      }
-    }
-    rows += lines.row_step;
-    v += lines.v_step;
-  }
+HWY_NOINLINE void SumLinesOf(const TapsAlongPixels& taps, const LinesOfPixels& lines) {
+  PixelSums<T, kTaps, kRows, kOnce>(taps, lines).Run();
 }
 
 int Unrolled(int64_t lines, int64_t taps) {

@@ -32,8 +32,9 @@ struct PixelColumns {
 
   int taps = 0;
   int64_t first[kMostTaps] = {};  // position that a tap reads at the first pixel
-  int64_t inside = 0;             // pixel from which on `pairs` pairs of vectors are
-  int64_t pairs = 0;
+  // Pixels from which on so many fours, and then twos, of vectors have all their taps inside.
+  int64_t inside = 0;
+  int64_t fours = 0, twos = 0;
   int edges = 0;
   Edge edge[kMostEdges];
 };
