@@ -182,8 +182,7 @@ class PixelSums {
         lines_(lines),
         bias_(hn::Set(D(), lines.bias)),
         beta_(hn::Set(D(), taps.beta)),
-        rows_(lines.rows),
-        v_(static_cast<T*>(lines.v)) {
+        rows_(lines.rows) {
 #pragma GCC unroll 8
     for (int t = 0; t < kTaps; ++t) first_[t] = taps.columns->first[t];
     if constexpr (kOnce) once_.LoadFactors(lines.w);
@@ -193,8 +192,12 @@ class PixelSums {
     const PixelColumns& columns = *taps_.columns;
     const int64_t begin = columns.inside, fours_end = begin + columns.fours * 4 * kLanes;
     const int64_t end = fours_end + columns.twos * 2 * kLanes;
+    T* v = static_cast<T*>(lines_.v);
     for (int64_t left = lines_.count; left > 0; left -= kLines) {
       wanted_ = left < kLines ? 1 : kLines;
+      turned_ = wanted_ == 2 && lines_.second < 0;
+      low_ = turned_ ? v + lines_.second : v;
+      high_ = turned_ ? v : v + lines_.second;
       if constexpr (kOnce) once_.LoadRows(static_cast<const T*>(lines_.g), rows_, zeros());
       for (int64_t pixel = begin; pixel < fours_end; pixel += 4 * kLanes) SumInside<4>(pixel);
       for (int64_t pixel = fours_end; pixel < end; pixel += 2 * kLanes) SumInside<2>(pixel);
@@ -202,7 +205,7 @@ class PixelSums {
       for (; e + 2 <= columns.edges; e += 2) SumEdges<2>(columns.edge + e);
       if (e < columns.edges) SumEdges<1>(columns.edge + e);
       rows_ += lines_.row_step;
-      v_ += lines_.v_step;
+      v += lines_.v_step;
     }
   }
 
@@ -220,12 +223,13 @@ class PixelSums {
           }
         },
         sum);
+    PutLowerFirst(sum);
 #pragma GCC unroll 2
     for (int l = 0; l < kLines; ++l) {
       if (l >= wanted_) break;
 #pragma GCC unroll 4
       for (int c = 0; c < kColumns; ++c) {
-        T* const to = v_ + l * lines_.second + pixel + c * kLanes;
+        T* const to = (l == 0 ? low_ : high_) + pixel + c * kLanes;
         StoreBytes(WithOut(sum[l][c], to), D(), to);
       }
     }
@@ -242,14 +246,23 @@ class PixelSums {
           }
         },
         sum);
+    PutLowerFirst(sum);
 #pragma GCC unroll 2
     for (int l = 0; l < kLines; ++l) {
       if (l >= wanted_) break;
 #pragma GCC unroll 2
       for (int c = 0; c < kColumns; ++c) {
-        StoreEdge(sum[l][c], edges[c].fresh, v_ + l * lines_.second + edges[c].pixel);
+        StoreEdge(sum[l][c], edges[c].fresh, (l == 0 ? low_ : high_) + edges[c].pixel);
       }
     }
+  }
+
+  // Lines are stored as they lie in memory: the other way takes a quarter more time (Neoverse-N1).
+  template <int kColumns>
+  HWY_INLINE void PutLowerFirst(V (&sum)[kLines][kColumns]) const {
+    if (kLines == 1 || !turned_) return;
+#pragma GCC unroll 4
+    for (int c = 0; c < kColumns; ++c) std::swap(sum[0][c], sum[kLines - 1][c]);
   }
 
   // All terms of some vectors.
@@ -301,8 +314,10 @@ class PixelSums {
   const LinesOfPixels lines_;
   const V bias_, beta_;
   const int64_t* rows_;
-  T* v_;
+  T* low_ = nullptr;
+  T* high_ = nullptr;
   int wanted_ = kLines;
+  bool turned_ = false;
   int64_t first_[kTaps];
   Terms<T, kTaps, kRows> once_;
 };
