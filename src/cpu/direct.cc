@@ -89,16 +89,9 @@ bool IsInPlace(const Contraction& c, const Problem& p, int lanes) {
   return c.taps() <= most;
 }
 
-bool ReadsOutside(const GatherAxis& axis) {
-  const int64_t last = axis.first + (axis.pixels - 1) * axis.pixel_step;
-  const int64_t reach = (axis.taps - 1) * axis.tap_step;
-  return axis.first + std::min<int64_t>(0, reach) < 0 ||
-         last + std::max<int64_t>(0, reach) >= axis.limit;
-}
-
-// Of a line of g where there is none; 0: there are all.
-int64_t FloatsOfZeroLine(const Contraction& c) {
-  const bool needed = ReadsOutside(c.axes[0]) || ReadsOutside(c.axes[1]);
+// Of a line of g where there is none; 0: there always is.
+int64_t FloatsOfZeroLine(const Contraction& c, const Problem& p) {
+  const bool needed = !(p.axes[0] == Axis{} && p.axes[1] == Axis{});
   return needed ? CeilDiv(c.axes[kAxes - 1].limit, 16) * 16 : 0;
 }
 
@@ -106,19 +99,18 @@ int64_t FloatsOfZeroLine(const Contraction& c) {
 // vector has lanes; the taps of an output are one chunk.
 bool IsAlongPixels(const Contraction& c, const Problem& p) {
   if (c.sum_pixels || c.channels != 1 || c.o != 1 || p.out_type != p.type) return false;
-  const GatherAxis& last = c.axes[kAxes - 1];
   if (c.g.at[kAxes - 1] != 1 || c.v.at[kAxes - 1] != 1) return false;
   // Each by itself first: products of extents may be more than can be counted.
   const int64_t depths = c.axes[0].taps, lines = c.axes[1].taps;
   constexpr int64_t kMost = SumsAlongPixels::kMostLines;
-  if (last.taps < 1 || depths < 1 || lines < 1 || depths > kMost || lines > kMost / depths) {
-    return false;
-  }
+  if (depths < 1 || lines < 1 || depths > kMost || lines > kMost / depths) return false;
   const int64_t rows = SumsAlongPixels::RowsOf(c.axes[1]);
   if (rows > SumsAlongPixels::kMostRows / depths || MakeChunks(c).count() > 1) return false;
+  // All phases have the same lines.
   PixelColumns columns;
-  return PickedSumsAlongPixels(p.type).cut_columns(last, columns) &&
-         FloatsOfZeroLine(c) <= DirectTiling::kStackFloats;
+  return PickedSumsAlongPixels(p.type).cut_columns(MakePlainContraction(p, 0).axes[kAxes - 1],
+                                                   columns) &&
+         FloatsOfZeroLine(c, p) <= DirectTiling::kStackFloats;
 }
 
 DirectTiling AlongPixelsTiling(const Contraction& c, const Problem& p, int lanes) {
@@ -128,6 +120,7 @@ DirectTiling AlongPixelsTiling(const Contraction& c, const Problem& p, int lanes
   t.lanes = t.used = 1;
   t.blocks = t.block_tasks = p.groups;
   t.columns = std::max<int64_t>(1, c.axes[kAxes - 1].pixels);
+  t.line_floats = FloatsOfZeroLine(c, p);
   return t;
 }
 
@@ -214,7 +207,7 @@ DirectMemory MemoryOf(const Contraction& c, const DirectTiling& t) {
   const int64_t columns = std::min(t.columns, c.axes[kAxes - 1].pixels);
   DirectMemory m;
   if (t.along_pixels) {
-    m.zero_floats = FloatsOfZeroLine(c);
+    m.zero_floats = t.line_floats;
     return m;
   }
   const int64_t terms = c.taps() * c.channels;
@@ -393,14 +386,20 @@ void RunDirect(const Problem& problem, const Operands& operands, float beta, con
 std::string DirectText(const Problem& problem, int threads, int64_t limit) {
   const DirectTiling t = DirectTilingOf(problem, threads, limit);
   const Contraction c = MakeLargestPlainContraction(WithLines(problem));
-  const std::string widened =
-      t.in_place ? ", widened to f32 when it is loaded" : ", widened to f32 when a line is copied";
+  const std::string widened = t.in_place || t.along_pixels
+                                  ? ", widened to f32 when it is loaded"
+                                  : ", widened to f32 when a line is copied";
+  const std::string unit = Join("; ", PickedVectorUnit(problem.type).name,
+                                problem.type == DataType::kF32 ? "" : widened);
+  if (t.along_pixels) {
+    return Join(t.blocks_each, " of ", t.blocks,
+                " channels in a task; vectors along pixels, in place: no line is copied", unit);
+  }
   return Join("blocks of ", t.used, " channels, ", t.blocks_each, " of ", t.blocks,
               " in a task; vectors along channels",
               c.o * c.channels > 1 ? Join(" of ", t.used / c.o, " groups") : "",
               t.in_place ? ", in place: no line is copied" : "",
-              t.chunk_parts > 1 ? ", chunks side by side" : "", "; ",
-              PickedVectorUnit(problem.type).name, problem.type == DataType::kF32 ? "" : widened);
+              t.chunk_parts > 1 ? ", chunks side by side" : "", unit);
 }
 
 double DirectSeconds(const Problem& problem, int threads) {
@@ -411,7 +410,9 @@ double DirectSeconds(const Problem& problem, int threads) {
   const VectorUnit unit = PickedVectorUnit(problem.type);
   const double full = HasFours(c, unit.lanes) ? 0.4 : c.channels * c.o == 1 ? 0.25 : 0.14;
   const double lanes = static_cast<double>(LanesOfBlock(unit.lanes));
-  const double share = full * std::min(1.0, static_cast<double>(p.groups * c.o) / lanes);
+  const double filled =
+      IsAlongPixels(c, p) ? 1.0 : std::min(1.0, static_cast<double>(p.groups * c.o) / lanes);
+  const double share = full * filled;
   const double per_second = MultiplyAddsPerSecond(unit) * share * threads;
   return std::max(CountMultiplyAdds(problem) / per_second, CountBytes(problem) / (10e9 * threads));
 }

@@ -31,18 +31,21 @@ class LinesAlongPixels {
         sums_(PickedSumsAlongPixels(kType)) {
     std::fill(memory, memory + MemoryOf(c_, *work.t).zero_floats, 0.0f);
     sums_.cut_columns(c_.axes[kAxes - 1], columns_);
-    const int64_t step = std::abs(height_.tap_step), pixel_step = height_.pixel_step;
-    const bool shared = step == pixel_step;
+    // Lines of v that are as far from each other as taps are have lines of g in common.
+    const int64_t step = std::abs(height_.tap_step);
+    const bool shared = step == height_.pixel_step;
+    unit_ = shared ? step : 1;
+    row_step_ = height_.pixel_step / unit_;
     const int unrolled = shared ? sums_.unrolled(height_.taps, columns_.taps) : 1;
     const int64_t weights = SumsAlongPixels::WeightsOf(columns_.taps);
     // As many as there is room for.
     const int64_t span = SumsAlongPixels::RowsOf(height_), depths = c_.axes[0].taps;
     const int64_t room = SumsAlongPixels::kMostRows / std::max<int64_t>(1, depths);
-    lines_each_ = std::min((room - span) / pixel_step + 1, height_.pixels);
+    lines_each_ = std::min((room - span) / row_step_ + 1, height_.pixels);
     taps_ = {.columns = &columns_,
              .unrolled = unrolled,
-             .depths = {depths, span + (lines_each_ - 1) * pixel_step, height_.taps * weights},
-             .lines = {height_.taps / unrolled, step, weights},
+             .depths = {depths, span + (lines_each_ - 1) * row_step_, height_.taps * weights},
+             .lines = {height_.taps / unrolled, step / unit_, weights},
              .zeros = memory,
              .beta = work.beta};
   }
@@ -113,7 +116,7 @@ class LinesAlongPixels {
     LinesOfPixels lines{
         .g = static_cast<const T*>(work_.g) + c_.g.first + image * c_.g.image + o * c_.g.channel,
         .rows = rows_,
-        .row_step = each * height_.pixel_step,
+        .row_step = each * row_step_,
         .w = channel.w + depths_.begin * taps_.depths.weights,
         .bias = channel.bias,
         .v = v,
@@ -126,7 +129,7 @@ class LinesAlongPixels {
     lines.row_step = -lines.row_step;
     lines.second = -step;
     if (whole > 0) {
-      lines.rows = rows_ + (count - each) * height_.pixel_step;
+      lines.rows = rows_ + (count - each) * row_step_;
       lines.v = v + (each - 1) * step;
       lines.count = whole;
       sums_.sum_lines(taps_, lines);
@@ -151,7 +154,7 @@ class LinesAlongPixels {
     depths_ = finite ? StepsInside(at0, at0, axis0.tap_step, axis0.taps, axis0.limit)
                      : Range{0, axis0.taps};
     taps_.depths.count = depths_.size();
-    const int64_t step = height_.tap_step < 0 ? -1 : 1;
+    const int64_t step = height_.tap_step < 0 ? -unit_ : unit_;
     const int64_t first =
         height_.first + (step > 0 ? lines.begin : lines.end - 1) * height_.pixel_step;
     for (int64_t d = depths_.begin; d < depths_.end; ++d) {
@@ -172,6 +175,8 @@ class LinesAlongPixels {
   const SumsAlongPixels& sums_;
   PixelColumns columns_;
   TapsAlongPixels taps_;
+  int64_t unit_;        // positions from row to row of the table
+  int64_t row_step_;    // rows from line to line of v
   int64_t lines_each_;  // of v, whose lines of g are found together
   Channel channels_[2];
   // What was found last.

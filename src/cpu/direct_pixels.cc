@@ -58,8 +58,8 @@ void SetEdge(const GatherAxis& axis, int64_t pixel, int64_t fresh, PixelColumns:
 }
 
 bool CutColumns(const GatherAxis& axis, PixelColumns& columns) {
-  if (axis.pixel_step != 1 || axis.taps > PixelColumns::kMostTaps || axis.pixels < kLanes ||
-      axis.limit < kLanes) {
+  if (axis.pixel_step != 1 || axis.taps < 1 || axis.taps > PixelColumns::kMostTaps ||
+      axis.pixels < kLanes || axis.limit < kLanes) {
     return false;
   }
   columns.taps = static_cast<int>(axis.taps);

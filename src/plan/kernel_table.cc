@@ -39,7 +39,7 @@ constexpr KernelRow kContract{
 
 constexpr KernelRow kDirect{
     .name = "direct",
-    .summary = "depthwise and small groups: lines copied from the tensors, vectors across groups",
+    .summary = "depthwise and small groups: vectors across groups, or along the pixels of a line",
     .refusal = DirectRefusal,
     .cost = [](const Problem& problem, int threads) { return DirectSeconds(problem, threads); },
     .error_bound = ContractionErrorBound,

@@ -1,0 +1,128 @@
+// Depthwise lines whose vectors are along pixels (cpu/direct_pixels.h): the very bits of the
+// contraction for lines of any length, taps, padding and dilation, and not a byte beyond a tensor.
+#include "cpu/direct_pixels.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+
+#include "tests/guarded_run.h"
+#include "tests/instruction_set.h"
+#include "tools/operation_line.h"
+
+namespace convgrad::tests {
+namespace {
+
+constexpr bool kSanitized = CONVGRAD_TEST_SANITIZED;
+
+struct Tally {
+  int along_pixels = 0, other = 0;
+};
+
+// Channels first. Both directions, guarded at both ends, in turns of types, betas, threads, bias.
+void ExpectBitsOfContract(const BitsProblem& problem, Tally& tally) {
+  static int turn = 0;
+  for (const OpKind kind : {OpKind::kConvolution, OpKind::kConvolutionBackwardData}) {
+    ++turn;
+    const DataType type =
+        std::array{DataType::kF32, DataType::kBF16, DataType::kF16}[size_t(turn / 2 % 3)];
+    BitsCase item(problem, kind, type, {false, false}, turn % 3 != 0);
+    Options options{.threads = 1 + turn % 3,
+                    .workspace_limit = turn % 4 == 0 ? 0 : Options::kNoLimit,
+                    .beta = std::array{0.0f, 0.5f, 0.0f, -2.0f}[size_t(turn / 4 % 4)],
+                    .kernel = "direct"};
+    SCOPED_TRACE(tools::ToText(item.operation(), item.InputDescs(), item.OutputDescs()));
+    const Result<Plan> plan = item.MakePlan(options);
+    ASSERT_TRUE(plan.ok()) << plan.status().message();
+    const bool along_pixels = plan->Explain().find("vectors along pixels") != std::string::npos;
+    ++(along_pixels ? tally.along_pixels : tally.other);
+    Options contract = options;
+    contract.kernel = "contract";
+    BitsCase reference = item;
+    ASSERT_NE(reference.Run(contract), 0u);
+    const std::vector<char> expected = reference.OutputBytes();
+    for (const bool at_end : {false, true}) {
+      ASSERT_TRUE(RunGuarded(item, options, at_end) == expected) << plan->Explain();
+    }
+  }
+}
+
+// Lines of one vector and of many, with and without a rest; edges of one vector and of several.
+TEST(DirectPixels, HasTheBitsOfContractForLinesOfAnyLength) {
+  for (const int64_t target : hwy::SupportedAndGeneratedTargets()) {
+    SCOPED_TRACE(hwy::TargetName(target));
+    const InstructionSet set(target);
+    Tally tally;
+    for (int64_t width = 1; width <= 45; width += kSanitized ? 4 : 1) {
+      for (int64_t taps = 1; taps <= 8; ++taps) {
+        for (const int64_t dilation : {1, 2, 5}) {
+          const int64_t reach = (taps - 1) * dilation;
+          for (const int64_t pad : {reach / 2, reach, int64_t{0}}) {
+            if (reach > width - 1 + 2 * pad || (kSanitized && (width + taps + pad) % 3 != 0)) {
+              continue;
+            }
+            const int64_t rows = std::array<int64_t, 3>{1, taps, 2}[size_t((width + taps) % 3)];
+            const int64_t height = 2 + (width + taps) % 4;
+            ExpectBitsOfContract({"",
+                                  2,
+                                  2,
+                                  2,
+                                  2,
+                                  {height, width},
+                                  {rows, taps},
+                                  {1, 1},
+                                  {1, dilation},
+                                  {rows / 2, pad}},
+                                 tally);
+            if (HasFatalFailure()) return;
+          }
+        }
+      }
+    }
+    EXPECT_GT(tally.along_pixels, kSanitized ? 50 : 500);
+    EXPECT_GT(tally.other, 0);  // eight taps, or fewer pixels than lanes
+  }
+}
+
+// Kernels that are unrolled and others, an even and an odd number of lines, several depths, steps
+// between lines, planes of padding, more lines than the table has rows.
+TEST(DirectPixels, HasTheBitsOfContractForLinesOfAnyNumber) {
+  Tally tally;
+  for (const int64_t k : {3, 5, 7}) {
+    for (const int64_t height : {1, 2, 3, 6, 7, 8, 13}) {
+      for (const int64_t width : {16, 28, 37}) {
+        ExpectBitsOfContract(
+            {"", 1, 3, 3, 3, {height, width}, {k, k}, {1, 1}, {1, 1}, {k / 2, k / 2}}, tally);
+        ExpectBitsOfContract(
+            {"", 1, 3, 3, 3, {height, width}, {k, k}, {1, 1}, {1, 1}, {k - 1, k - 1}}, tally);
+        if (HasFatalFailure()) return;
+      }
+    }
+  }
+  const BitsProblem others[] = {
+      {"", 2, 3, 3, 3, {5, 6, 21}, {3, 3, 3}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}},
+      {"", 1, 2, 2, 2, {4, 7, 33}, {3, 3, 3}, {2, 1, 1}, {1, 1, 1}, {2, 1, 1}},
+      {"", 1, 2, 2, 2, {5, 5, 20}, {2, 3, 4}, {1, 2, 1}, {2, 1, 1}, {1, 1, 2}},
+      {"", 1, 2, 2, 2, {6, 6, 19}, {5, 5, 5}, {1, 1, 1}, {1, 1, 1}, {2, 2, 2}},
+      {"", 1, 2, 2, 2, {9, 9, 17}, {7, 7, 7}, {1, 1, 1}, {1, 1, 1}, {3, 3, 3}},
+      {"", 1, 2, 2, 2, {17, 18}, {3, 3}, {2, 1}, {1, 1}, {1, 1}},
+      {"", 1, 2, 2, 2, {17, 18}, {3, 3}, {3, 1}, {2, 1}, {2, 1}},
+      {"", 1, 2, 2, 2, {17, 18}, {3, 3}, {2, 1}, {2, 1}, {2, 1}},
+      {"", 1, 2, 2, 2, {17, 18}, {3, 3}, {1, 1}, {4, 1}, {4, 1}},
+      {"", 1, 2, 2, 2, {17, 18}, {1, 3}, {3, 1}, {1, 1}, {0, 1}},
+      {"", 1, 2, 2, 2, {17, 18}, {2, 3}, {3, 1}, {1, 1}, {0, 1}},  // a phase without a tap
+      {"", 1, 2, 2, 2, {2100, 17}, {3, 3}, {1, 1}, {1, 1}, {1, 1}},
+      {"", 1, 2, 2, 2, {1, 700, 18}, {3, 2, 3}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}},
+      {"", 1, 2, 2, 2, {3, 30000}, {3, 3}, {1, 1}, {1, 1}, {1, 1}},
+      {"", 1, 3, 3, 3, {30001}, {4}, {1}, {1}, {3}},
+      {"", 7, 1, 1, 1, {9, 23}, {3, 3}, {1, 1}, {1, 1}, {1, 1}},  // images as groups
+  };
+  for (const BitsProblem& problem : others) {
+    ExpectBitsOfContract(problem, tally);
+    if (HasFatalFailure()) return;
+  }
+  EXPECT_GT(tally.along_pixels, 10 * tally.other);
+}
+
+}  // namespace
+}  // namespace convgrad::tests
