@@ -28,8 +28,9 @@ class LinesAlongPixels {
         c_(*work.c),
         task_(task),
         height_(c_.axes[1]),
-        sums_(PickedSumsAlongPixels(kType)) {
-    std::fill(memory, memory + MemoryOf(c_, *work.t).zero_floats, 0.0f);
+        sums_(PickedSumsAlongPixels(kType)),
+        widened_(memory + work.t->line_floats) {
+    std::fill(memory, widened_, 0.0f);
     sums_.cut_columns(c_.axes[kAxes - 1], columns_);
     // Lines of v that are as far from each other as taps are have lines of g in common.
     const int64_t step = std::abs(height_.tap_step);
@@ -38,10 +39,8 @@ class LinesAlongPixels {
     row_step_ = height_.pixel_step / unit_;
     const int unrolled = shared ? sums_.unrolled(height_.taps, columns_.taps) : 1;
     const int64_t weights = SumsAlongPixels::WeightsOf(columns_.taps);
-    // As many as there is room for.
     const int64_t span = SumsAlongPixels::RowsOf(height_), depths = c_.axes[0].taps;
-    const int64_t room = SumsAlongPixels::kMostRows / std::max<int64_t>(1, depths);
-    lines_each_ = std::min((room - span) / row_step_ + 1, height_.pixels);
+    lines_each_ = std::min(MostLines(span, depths), height_.pixels);
     taps_ = {.columns = &columns_,
              .unrolled = unrolled,
              .depths = {depths, span + (lines_each_ - 1) * row_step_, height_.taps * weights},
@@ -67,6 +66,19 @@ class LinesAlongPixels {
   static constexpr DataType kType = sizeof(T) == sizeof(float)   ? DataType::kF32
                                     : std::is_base_of_v<BF16, T> ? DataType::kBF16
                                                                  : DataType::kF16;
+
+  static constexpr bool kWidens = sizeof(T) != sizeof(float);
+
+  // Of v, for whose lines of g there is room.
+  int64_t MostLines(int64_t span, int64_t depths) const {
+    depths = std::max<int64_t>(1, depths);
+    const auto lines = [&](int64_t rows) { return (rows / depths - span) / row_step_ + 1; };
+    const int64_t all = lines(SumsAlongPixels::kMostRows);
+    if (!kWidens) return all;
+    const int64_t rows = std::max(SumsAlongPixels::kWidenedFloats / c_.axes[kAxes - 1].limit,
+                                  SumsAlongPixels::FewestRows(c_.axes[0], height_));
+    return rows >= depths * height_.limit ? all : std::min(all, lines(rows));
+  }
 
   struct Channel {
     alignas(16) float w[SumsAlongPixels::kMostLines *
@@ -103,26 +115,47 @@ class LinesAlongPixels {
       const int64_t count =
           std::min({lines_each_, height_.pixels - height, task_.lines.end - line});
       FindRows(depth, {height, height + count}, ChannelOf(o).finite);
-      SumFoundLines(image, o, v + depth * c_.v.at[0] + height * c_.v.at[1]);
+      const T* const g =
+          static_cast<const T*>(work_.g) + c_.g.first + image * c_.g.image + o * c_.g.channel;
+      SumFoundLines(FloatsOf(g), ChannelOf(o), v + depth * c_.v.at[0] + height * c_.v.at[1]);
       line += count;
     }
   }
 
+  // What rows_ has, as floats.
+  const float* FloatsOf(const T* g) {
+    if constexpr (kWidens) {
+      const D d;
+      const int64_t limit = c_.axes[kAxes - 1].limit;
+      for (int64_t i = 0; i < depths_.size() * taps_.depths.rows; ++i) {
+        if (rows_[i] == LinesOfPixels::kOutside) continue;
+        const T* const from = g + from_[i];
+        float* const to = widened_ + rows_[i];
+        // The last ones again: a line has a vector of them.
+        for (int64_t at = 0; at < limit; at += kLanes) {
+          const int64_t first = std::min(at, limit - kLanes);
+          hn::StoreU(LoadBytes(d, from + first), d, to + first);
+        }
+      }
+      return widened_;
+    } else {
+      return g;
+    }
+  }
+
   // From v on.
-  void SumFoundLines(int64_t image, int64_t o, T* v) {
-    const Channel& channel = ChannelOf(o);
+  void SumFoundLines(const float* g, const Channel& channel, T* v) {
     const int64_t step = c_.v.at[1], count = lines_.size();
     const int64_t each = taps_.unrolled > 1 ? 2 : 1;
-    LinesOfPixels lines{
-        .g = static_cast<const T*>(work_.g) + c_.g.first + image * c_.g.image + o * c_.g.channel,
-        .rows = rows_,
-        .row_step = each * row_step_,
-        .w = channel.w + depths_.begin * taps_.depths.weights,
-        .bias = channel.bias,
-        .v = v,
-        .second = step,
-        .v_step = each * step,
-        .count = count};
+    LinesOfPixels lines{.g = g,
+                        .rows = rows_,
+                        .row_step = each * row_step_,
+                        .w = channel.w + depths_.begin * taps_.depths.weights,
+                        .bias = channel.bias,
+                        .v = v,
+                        .second = step,
+                        .v_step = each * step,
+                        .count = count};
     if (height_.tap_step > 0) return sums_.sum_lines(taps_, lines);
     // Taps go back, and with them the rows; of two lines, the second one comes first.
     const int64_t whole = count / each * each;
@@ -157,13 +190,16 @@ class LinesAlongPixels {
     const int64_t step = height_.tap_step < 0 ? -unit_ : unit_;
     const int64_t first =
         height_.first + (step > 0 ? lines.begin : lines.end - 1) * height_.pixel_step;
+    int64_t found = 0;
     for (int64_t d = depths_.begin; d < depths_.end; ++d) {
       const int64_t plane = at0 + d * axis0.tap_step;
       const bool inside = plane >= 0 && plane < axis0.limit;
-      int64_t* const to = rows_ + (d - depths_.begin) * taps_.depths.rows;
-      for (int64_t i = 0, at = first; i < taps_.depths.rows; ++i, at += step) {
-        to[i] = inside && at >= 0 && at < height_.limit ? plane * c_.g.at[0] + at * c_.g.at[1]
-                                                        : LinesOfPixels::kOutside;
+      const int64_t row = (d - depths_.begin) * taps_.depths.rows;
+      for (int64_t i = row, at = first; i < row + taps_.depths.rows; ++i, at += step) {
+        rows_[i] = LinesOfPixels::kOutside;
+        if (!inside || at < 0 || at >= height_.limit) continue;
+        from_[i] = plane * c_.g.at[0] + at * c_.g.at[1];
+        rows_[i] = kWidens ? found++ * c_.axes[kAxes - 1].limit : from_[i];
       }
     }
   }
@@ -184,7 +220,9 @@ class LinesAlongPixels {
   Range lines_{};
   bool finite_ = false;
   Range depths_{};  // of taps
-  int64_t rows_[SumsAlongPixels::kMostRows];
+  float* const widened_;
+  int64_t rows_[SumsAlongPixels::kMostRows];  // as the sums want them
+  int64_t from_[SumsAlongPixels::kMostRows];  // elements of the tensor
 };
 
 }  // namespace HWY_NAMESPACE

@@ -125,16 +125,16 @@ template <int kRows>
 constexpr int kLinesOf = kRows > 1 ? 2 : 1;
 
 // Lines of taps that are unrolled, and the lines of g that they meet.
-template <class T, int kTaps, int kRows>
+template <int kTaps, int kRows>
 struct Terms {
   static constexpr int kLines = kLinesOf<kRows>;
   static constexpr int64_t kWeights = SumsAlongPixels::WeightsOf(kTaps);
 
-  const T* g[kRows + kLines - 1];
+  const float* g[kRows + kLines - 1];
   TapFactors<kTaps> w[kRows];
 
   HWY_INLINE Terms() {}
-  HWY_INLINE void LoadRows(const T* first, const int64_t* rows, const T* zeros) {
+  HWY_INLINE void LoadRows(const float* first, const int64_t* rows, const float* zeros) {
 #pragma GCC unroll 8
     for (int r = 0; r < kRows + kLines - 1; ++r) {
       g[r] = rows[r] == LinesOfPixels::kOutside ? zeros : first + rows[r];
@@ -198,7 +198,7 @@ class PixelSums {
       turned_ = wanted_ == 2 && lines_.second < 0;
       low_ = turned_ ? v + lines_.second : v;
       high_ = turned_ ? v : v + lines_.second;
-      if constexpr (kOnce) once_.LoadRows(static_cast<const T*>(lines_.g), rows_, zeros());
+      if constexpr (kOnce) once_.LoadRows(lines_.g, rows_, taps_.zeros);
       for (int64_t pixel = begin; pixel < fours_end; pixel += 4 * kLanes) SumInside<4>(pixel);
       for (int64_t pixel = fours_end; pixel < end; pixel += 2 * kLanes) SumInside<2>(pixel);
       int e = 0;
@@ -210,13 +210,11 @@ class PixelSums {
   }
 
  private:
-  HWY_INLINE const T* zeros() const { return static_cast<const T*>(taps_.zeros); }
-
   template <int kColumns>
   HWY_INLINE void SumInside(int64_t pixel) {
     V sum[kLines][kColumns];
     SumColumns(
-        [&](const T* g, int tap, V(&x)[kColumns]) HWY_ATTR {
+        [&](const float* g, int tap, V(&x)[kColumns]) HWY_ATTR {
 #pragma GCC unroll 4
           for (int c = 0; c < kColumns; ++c) {
             x[c] = LoadBytes(D(), g + pixel + first_[tap] + c * kLanes);
@@ -239,7 +237,7 @@ class PixelSums {
   HWY_INLINE void SumEdges(const PixelColumns::Edge* edges) {
     V sum[kLines][kColumns];
     SumColumns(
-        [&](const T* g, int tap, V(&x)[kColumns]) HWY_ATTR {
+        [&](const float* g, int tap, V(&x)[kColumns]) HWY_ATTR {
 #pragma GCC unroll 2
           for (int c = 0; c < kColumns; ++c) {
             x[c] = Moved(LoadBytes(D(), g + edges[c].from[tap]), edges[c].places[tap]);
@@ -280,8 +278,8 @@ class PixelSums {
       const int64_t* row = rows;
       const float* factors = w;
       for (int64_t h = 0; h < taps_.lines.count; ++h) {
-        Terms<T, kTaps, kRows> terms;
-        terms.LoadRows(static_cast<const T*>(lines_.g), row, zeros());
+        Terms<kTaps, kRows> terms;
+        terms.LoadRows(lines_.g, row, taps_.zeros);
         terms.LoadFactors(factors);
         terms.AddTo(sum, load);
         row += taps_.lines.rows;
@@ -319,7 +317,7 @@ class PixelSums {
   int wanted_ = kLines;
   bool turned_ = false;
   int64_t first_[kTaps];
-  Terms<T, kTaps, kRows> once_;
+  Terms<kTaps, kRows> once_;
 };
 
 template <class T, int kTaps, int kRows, bool kOnce>

@@ -1,12 +1,14 @@
 // Sums of the direct kernel along pixels: depthwise, the pixels of a line next to each other in
 // both tensors. Step 7 of the story. Lanes are pixels, nothing is copied or turned: a tap is a load
-// that is one position further. Two lines of v are summed at once, since all lines of g but two are
+// that is one position further. (Lines of 16 bits are widened first, each once: where it is loaded,
+// each tap would have to.) Two lines of v are summed at once, since all lines of g but two are
 // the same for both. At the ends of a line, where taps are outside, a vector is loaded from inside
 // and moved by a table. (Neoverse-N1, 144 channels, 3x3, 56x56: half the time of lines that are
 // copied and turned so that lanes are channels.)
 #ifndef CONVGRAD_CPU_DIRECT_PIXELS_H_
 #define CONVGRAD_CPU_DIRECT_PIXELS_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 
@@ -51,7 +53,7 @@ struct TapsAlongPixels {
   const PixelColumns* columns;
   int unrolled;  // lines of taps, for two lines of v at once; 1: for one line of v
   Steps depths, lines;
-  const void* zeros;  // a line of g that is outside
+  const float* zeros;  // a line of g that is outside
   float beta;
 };
 
@@ -60,8 +62,8 @@ struct TapsAlongPixels {
 struct LinesOfPixels {
   static constexpr int64_t kOutside = INT64_MIN;
 
-  const void* g;
-  const int64_t* rows;  // elements from g
+  const float* g;
+  const int64_t* rows;  // floats from g
   int64_t row_step;     // from line to line, or from two to two
   const float* w;
   float bias;
@@ -74,9 +76,15 @@ struct LinesOfPixels {
 struct SumsAlongPixels {
   static constexpr int64_t kMostLines = 49;   // of taps
   static constexpr int64_t kMostRows = 1024;  // of the table of lines of g
+  // Lines of 16 bits that are widened at a time stay in the first-level cache.
+  static constexpr int64_t kWidenedFloats = 8 << 10;
   // Lines of g from the first to the last that a line of v reads, and one more for its neighbour.
   static int64_t RowsOf(const GatherAxis& height) {
     return (height.taps - 1) * std::abs(height.tap_step) + 2;
+  }
+  // Those that there are, of all depths: the fewest that can be widened at a time.
+  static int64_t FewestRows(const GatherAxis& depth, const GatherAxis& height) {
+    return std::max<int64_t>(1, depth.taps * std::min(RowsOf(height), height.limit));
   }
   // Floats of the weights of a line of taps.
   static constexpr int64_t WeightsOf(int64_t taps) { return CeilDiv(taps, 4) * 4; }
@@ -89,7 +97,7 @@ struct SumsAlongPixels {
   void (*sum_lines)(const TapsAlongPixels& taps, const LinesOfPixels& lines);
 };
 
-// Of tensors of this type, on the instruction set of this CPU.
+// Writing tensors of this type, on the instruction set of this CPU.
 const SumsAlongPixels& PickedSumsAlongPixels(DataType type);
 
 }  // namespace convgrad
