@@ -33,6 +33,14 @@ HWY_INLINE Float* VectorAt(const VectorsOfBlocks<Float>& of, int64_t channel) {
   return of.first + channel / kBlock * of.block + channel % kBlock / kLanes * of.plane;
 }
 
+// Whole vectors before the first line of the cache that starts with one. Large blocks of malloc
+// start 16 bytes after a page; tiles across lines took 18.2 ms, so 14 (as below).
+template <class T>
+HWY_INLINE int64_t ChannelsToLine(const void* first) {
+  constexpr uintptr_t kLine = 64, kVector = kLanes * sizeof(T);
+  return static_cast<int64_t>((0 - reinterpret_cast<uintptr_t>(first)) % kLine / kVector) * kLanes;
+}
+
 // Bytes from the first channel to the vectors of a tile: each in a register of its own, so that a
 // load adds it to a position. One load of two vectors would need the sum first: three cycles more
 // before a multiply-add can start, which a queue of 16 (Neoverse-N1) does not hide.
@@ -62,15 +70,24 @@ HWY_INLINE T* Moved(T* pointer, int64_t bytes) {
 // fetches, the next tile's are fetched: a tile that is a cache line wide leaves them in L2, since
 // those that it reads now may be all that their set of L1 holds.
 template <class T, int kPixels, int kFirst, int kVectors, int kTaps, bool kSlides, bool kFetches,
-          int kAll>
+          bool kCarries, int kAll>
 HWY_INLINE void AddVectors(const void* const* at, const VectorOffsets<kAll>& offsets,
-                           const float* w, int64_t plane, int64_t ahead, V (&sum)[kPixels][kAll]) {
+                           const float* w, int64_t plane, int64_t ahead, float* carry,
+                           V (&sum)[kPixels][kAll]) {
   const D d;
   constexpr int kPlaces = kSlides ? kPixels + kTaps - 1 : kPixels * kTaps;
   constexpr int kFresh = kSlides ? kTaps - 1 : 0;  // those before it are this tile's too
   constexpr int kAhead = 2;
   V x[kAhead + 1][kVectors];
   const auto load = [&](int place) HWY_ATTR {
+    if (kCarries && place < kTaps - 1) {
+#pragma GCC unroll 2
+      for (int v = 0; v < kVectors; ++v) {
+        x[place % (kAhead + 1)][v] =
+            hn::LoadU(d, carry + ((kFirst + v) * (kTaps - 1) + place) * kLanes);
+      }
+      return;
+    }
     const T* const here = Whole(static_cast<const T*>(at[place]));
     if (kFetches && place >= kFresh && place < kFresh + kPixels) {
       __builtin_prefetch(Moved(here, ahead), 0, kAll == kLineVectors ? 2 : 3);
@@ -78,6 +95,10 @@ HWY_INLINE void AddVectors(const void* const* at, const VectorOffsets<kAll>& off
 #pragma GCC unroll 2
     for (int v = 0; v < kVectors; ++v) {
       x[place % (kAhead + 1)][v] = LoadBytes(d, Moved(here, offsets.at[kFirst + v]));
+      if (kCarries && place >= kPixels) {
+        hn::StoreU(x[place % (kAhead + 1)][v], d,
+                   carry + ((kFirst + v) * (kTaps - 1) + place - kPixels) * kLanes);
+      }
     }
   };
   load(0);
@@ -99,21 +120,26 @@ HWY_INLINE void AddVectors(const void* const* at, const VectorOffsets<kAll>& off
 #pragma GCC unroll 2
       for (int v = 0; v < kVectors; ++v) {
         V& to = sum[p][kFirst + v];
-        to = FusedMulAdd(x[place % (kAhead + 1)][v], factor[v][t], to);
+        const V from = x[place % (kAhead + 1)][v];
+        // All that a first product differs from its sum with zero is a -0, which the bias ends.
+        to = kCarries && t == 0 ? hn::Mul(from, factor[v][t]) : FusedMulAdd(from, factor[v][t], to);
       }
     }
   }
 }
 
 // Two vectors at a time, whose factors registers have room for.
-template <class T, int kPixels, int kVectors, int kTaps, bool kSlides, bool kFetches>
+template <class T, int kPixels, int kVectors, int kTaps, bool kSlides, bool kFetches,
+          bool kCarries = false>
 HWY_INLINE void AddPiece(const void* const* at, const VectorOffsets<kVectors>& offsets,
                          const float* w, int64_t plane, int64_t ahead,
-                         V (&sum)[kPixels][kVectors]) {
+                         V (&sum)[kPixels][kVectors], float* carry = nullptr) {
   constexpr int kSome = std::min(kVectors, 2);
-  AddVectors<T, kPixels, 0, kSome, kTaps, kSlides, kFetches>(at, offsets, w, plane, ahead, sum);
+  AddVectors<T, kPixels, 0, kSome, kTaps, kSlides, kFetches, kCarries>(at, offsets, w, plane, ahead,
+                                                                       carry, sum);
   if constexpr (kVectors > kSome) {
-    AddVectors<T, kPixels, kSome, kSome, kTaps, kSlides, false>(at, offsets, w, plane, ahead, sum);
+    AddVectors<T, kPixels, kSome, kSome, kTaps, kSlides, false, kCarries>(at, offsets, w, plane,
+                                                                          ahead, carry, sum);
   }
 }
 
@@ -134,6 +160,21 @@ HWY_INLINE void StoreTile(void* const* out, const VectorOffsets<kVectors>& offse
       }
       StoreBytes(hn::Add(c, bias[v]), d, to);
     }
+  }
+}
+
+// Stores a tile.
+template <class T, int kPixels, int kVectors>
+HWY_INLINE void EndTile(void* const* out, float beta, const float* bias, int64_t plane,
+                        const VectorOffsets<kVectors>& offsets, V (&sum)[kPixels][kVectors]) {
+  const D d;
+  V added[kVectors];
+#pragma GCC unroll 4
+  for (int v = 0; v < kVectors; ++v) added[v] = hn::LoadU(d, bias + v * plane);
+  if (beta == 0) {
+    StoreTile<T, false>(out, offsets, added, hn::Zero(d), sum);
+  } else {
+    StoreTile<T, true>(out, offsets, added, hn::Set(d, beta), sum);
   }
 }
 
@@ -178,16 +219,42 @@ HWY_INLINE void SumTapsOfVectors(const TapsInPlace& tile, int64_t channel) {
       }
     }
   }
-  V bias[kVectors];
-#pragma GCC unroll 4
-  for (int v = 0; v < kVectors; ++v) {
-    bias[v] = hn::LoadU(d, first + v * plane + tile.bias * kLanes);
+  EndTile<T>(tile.out, tile.beta, first + tile.bias * kLanes, plane, offsets, sum);
+}
+
+// The positions that the tile before has read come from the carry: of 12288 channels, 48 KiB apart,
+// all are in one set of four lines of the first-level cache, and seven streams of them, each again
+// from the second level, took 23.8 ms where four of new positions take 15 (Neoverse-N1, 4 taps, 2048
+// pixels; a copy 6.3).
+template <class T, int kPixels, int kVectors, int kTaps, bool kFetches>
+HWY_INLINE void SumTapsWithCarry(const TapsInPlace& tile, int64_t channel) {
+  static_assert(kTaps - 1 <= kPixels);
+  constexpr int64_t kPlane = (kTaps + 1) * kLanes;  // its bias is one more term
+  V sum[kPixels][kVectors];
+  const auto offsets = VectorOffsets<kVectors>::template Of<T>(channel);
+  const int64_t ahead = (channel + tile.ahead) * static_cast<int64_t>(sizeof(T));
+  const float* const first = tile.w.first + channel * (kTaps + 1);  // planes follow each other
+  AddPiece<T, kPixels, kVectors, kTaps, true, kFetches, true>(
+      tile.at, offsets, first, kPlane, ahead, sum, tile.carry + channel * (kTaps - 1));
+  EndTile<T>(tile.out, tile.beta, first + kTaps * kLanes, kPlane, offsets, sum);
+}
+
+template <class T, int kPixels, int kTaps>
+HWY_NOINLINE void SumTapsTileWithCarry(const TapsInPlace& tile) {
+  constexpr int64_t kEach = kLineVectors * kLanes;
+  const int64_t lead = std::min(ChannelsToLine<T>(tile.out[0]), tile.channels);
+  int64_t channel = 0;
+  for (; channel < lead; channel += kLanes) {
+    SumTapsWithCarry<T, kPixels, 1, kTaps, false>(tile, channel);
   }
-  const V beta = hn::Set(d, tile.beta);
-  if (tile.beta == 0) {
-    StoreTile<T, false>(tile.out, offsets, bias, beta, sum);
-  } else {
-    StoreTile<T, true>(tile.out, offsets, bias, beta, sum);
+  for (; tile.ahead != 0 && channel + kEach <= tile.channels; channel += kEach) {
+    SumTapsWithCarry<T, kPixels, kLineVectors, kTaps, true>(tile, channel);
+  }
+  for (; channel + kEach <= tile.channels; channel += kEach) {
+    SumTapsWithCarry<T, kPixels, kLineVectors, kTaps, false>(tile, channel);
+  }
+  for (; channel < tile.channels; channel += kLanes) {
+    SumTapsWithCarry<T, kPixels, 1, kTaps, false>(tile, channel);
   }
 }
 
@@ -198,6 +265,9 @@ HWY_NOINLINE void SumTapsTile(const TapsInPlace& tile) {
   // in two parts costs twice (Neoverse-N1, 2048 channels, 4 taps: 9.8 ms, so 6.5). More lines of
   // taps take longer than memory does, and longer tiles need fewer loads.
   if constexpr (kPixels == kLinePixels) {
+    if constexpr (kSlides) {
+      if (tile.carry != nullptr) return SumTapsTileWithCarry<T, kPixels, kTaps>(tile);
+    }
     for (; tile.lines == 1 && tile.ahead != 0 && channel + kLineVectors * kLanes <= tile.channels;
          channel += kLineVectors * kLanes) {
       SumTapsOfVectors<T, kPixels, kLineVectors, kTaps, kSlides, true>(tile, channel);

@@ -40,6 +40,10 @@ struct TapsInPlace {
   void* const* out;
   float beta;
   int64_t ahead;  // elements from a position to the one that the next tile reads; 0: unknown
+  // One line of at most tap_piece taps, sliding: the first taps - 1 positions, which are the last
+  // ones of the tile before, widened, [vector of channels][taps - 1][lanes]; those of the next tile
+  // take their place. Null: all are read from g.
+  float* carry;
 };
 
 // Pixels of a line of v and a few taps of a line of taps.
