@@ -395,6 +395,80 @@ HWY_NOINLINE void SumPixelsTile(const PixelsInPlace& run) {
   }
 }
 
+// Positions that the run before has read come from the carry, as those of tiles do.
+template <class T, int kVectors, int kTaps, bool kFetches>
+HWY_INLINE void SumPixelsWithCarry(const PixelsInPlace& run, int64_t channel) {
+  const D d;
+  float* sums[kVectors];
+  V sum[kTaps][kVectors], x[kTaps][kVectors];
+  float* const carry = run.carry + channel * (kTaps - 1);
+#pragma GCC unroll 4
+  for (int v = 0; v < kVectors; ++v) {
+    sums[v] = VectorAt(run.sums, channel + v * kLanes);
+#pragma GCC unroll 4
+    for (int t = 0; t < kTaps; ++t) sum[t][v] = hn::LoadU(d, sums[v] + t * kLanes);
+#pragma GCC unroll 4
+    for (int t = 0; t + 1 < kTaps; ++t) {
+      x[t][v] = hn::LoadU(d, carry + (v * (kTaps - 1) + t) * kLanes);
+    }
+  }
+  const auto offsets = VectorOffsets<kVectors>::template Of<T>(channel);
+  const int64_t g_ahead = (channel + run.g_ahead) * static_cast<int64_t>(sizeof(T));
+  const int64_t v_ahead = (channel + run.v_ahead) * static_cast<int64_t>(sizeof(T));
+  const T* from = static_cast<const T*>(run.v);
+#pragma GCC unroll 4
+  for (int p = 0; p < kLinePixels; ++p) {
+    const int place = p + kTaps - 1;
+    const T* const here = Whole(static_cast<const T*>(run.at[place]));
+    if (kFetches) __builtin_prefetch(Moved(here, g_ahead), 0, 2);
+    if (kFetches) __builtin_prefetch(Moved(from, v_ahead), 0, 2);
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v) {
+      const V fresh = LoadBytes(d, Moved(here, offsets.at[v]));
+      x[place % kTaps][v] = fresh;
+      if (place < kLinePixels) continue;
+      hn::StoreU(fresh, d, carry + (v * (kTaps - 1) + place - kLinePixels) * kLanes);
+    }
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v) {
+      const V factor = LoadBytes(d, Moved(from, offsets.at[v]));
+#pragma GCC unroll 4
+      for (int t = 0; t < kTaps; ++t) {
+        sum[t][v] = FusedMulAdd(x[(p + t) % kTaps][v], factor, sum[t][v]);
+      }
+    }
+    from = Whole(from + run.v_step);
+  }
+#pragma GCC unroll 4
+  for (int v = 0; v < kVectors; ++v) {
+#pragma GCC unroll 4
+    for (int t = 0; t < kTaps; ++t) hn::StoreU(sum[t][v], d, sums[v] + t * kLanes);
+  }
+}
+
+template <class T, int kTaps>
+HWY_NOINLINE void SumPixelsTileWithCarry(const PixelsInPlace& run) {
+  constexpr int kVectors = kTaps <= 3 ? kLineVectors : kLineVectors / 2;
+  constexpr int64_t kEach = kVectors * kLanes, kLine = kLineVectors * kLanes;
+  const int64_t lead = std::min(ChannelsToLine<T>(run.v), run.channels);
+  int64_t channel = 0;
+  for (; channel < lead; channel += kLanes) {
+    SumPixelsWithCarry<T, 1, kTaps, false>(run, channel);
+  }
+  for (; run.v_ahead != 0 && channel + kLine <= run.channels; channel += kLine) {
+    SumPixelsWithCarry<T, kVectors, kTaps, true>(run, channel);
+    if constexpr (kEach < kLine) {
+      SumPixelsWithCarry<T, kVectors, kTaps, false>(run, channel + kEach);
+    }
+  }
+  for (; channel + kEach <= run.channels; channel += kEach) {
+    SumPixelsWithCarry<T, kVectors, kTaps, false>(run, channel);
+  }
+  for (; channel < run.channels; channel += kLanes) {
+    SumPixelsWithCarry<T, 1, kTaps, false>(run, channel);
+  }
+}
+
 template <class T, bool kSlides, bool kFetches>
 void SumPixelsOfTaps(const PixelsInPlace& run) {
   static_assert(kPixelPiece == 7);
@@ -419,6 +493,12 @@ void SumPixelsOfTaps(const PixelsInPlace& run) {
 template <class T>
 void SumPixels(const PixelsInPlace& run) {
   if constexpr (kLinePixels > 0) {
+    static_assert(kLinePixels == 0 || kTapPiece == 4);
+    if (run.carry != nullptr) {
+      return run.taps == 2   ? SumPixelsTileWithCarry<T, 2>(run)
+             : run.taps == 3 ? SumPixelsTileWithCarry<T, 3>(run)
+                             : SumPixelsTileWithCarry<T, 4>(run);
+    }
     if (run.slides && run.v_ahead != 0) return SumPixelsOfTaps<T, true, true>(run);
   }
   run.slides ? SumPixelsOfTaps<T, true, false>(run) : SumPixelsOfTaps<T, false, false>(run);

@@ -59,6 +59,7 @@ struct PixelsInPlace {
   VectorsOfBlocks<float> sums;
   // Elements from a position of g and from a pixel of v to those of the next run; 0: unknown.
   int64_t g_ahead, v_ahead;
+  float* carry;  // as that of taps; then pixels are line_pixels
 };
 
 struct SumsInPlace {
