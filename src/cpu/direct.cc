@@ -55,10 +55,10 @@ int64_t TaskFloats(const Contraction& c, const DirectTiling& t) {
   return MemoryOf(c, t).floats(t.blocks_each);
 }
 
-// In place, of one line of taps: those of a tile that the next one reads, too. See direct_in_place.h.
-// Sums of pixels are loaded and stored for each tile, which costs less than what longer runs of
-// pixels cost only where these take many streams of memory (Neoverse-N1, 4 taps, 12288 channels:
-// 36 ms, so 25; 2048 the same; 128 in the caches: 0.036, so 0.050).
+// In place, of one line of taps: those of a tile that the next one reads, too. See
+// direct_in_place.h. Sums of pixels are loaded and stored for each tile, which costs less than what
+// longer runs of pixels cost only where these take many streams of memory (Neoverse-N1, 4 taps,
+// 12288 channels: 36 ms, so 25; 2048 the same; 128 in the caches: 0.036, so 0.050).
 int64_t CarriedPositions(const Contraction& c, const DirectTiling& t) {
   constexpr int64_t kManyChannels = 2048;
   if (!t.in_place || (c.sum_pixels && t.blocks * t.lanes < kManyChannels)) return 0;

@@ -89,7 +89,9 @@ struct DirectMemory {
   int64_t block_floats = 0;
   int64_t weights_at = 0;  // in a block
 
-  int64_t shared_floats() const { return slots.line_floats + tag_floats + zero_floats + carry_floats; }
+  int64_t shared_floats() const {
+    return slots.line_floats + tag_floats + zero_floats + carry_floats;
+  }
   int64_t floats(int64_t blocks) const { return shared_floats() + blocks * block_floats; }
 };
 

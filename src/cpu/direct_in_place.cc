@@ -34,7 +34,7 @@ HWY_INLINE Float* VectorAt(const VectorsOfBlocks<Float>& of, int64_t channel) {
 }
 
 // Whole vectors before the first line of the cache that starts with one. Large blocks of malloc
-// start 16 bytes after a page; tiles across lines took 18.2 ms, so 14 (as below).
+// start 16 bytes after a page, and tiles across lines take longer (18.2 ms, so 17.0, as below).
 template <class T>
 HWY_INLINE int64_t ChannelsToLine(const void* first) {
   constexpr uintptr_t kLine = 64, kVector = kLanes * sizeof(T);
@@ -132,8 +132,8 @@ HWY_INLINE void AddVectors(const void* const* at, const VectorOffsets<kAll>& off
 template <class T, int kPixels, int kVectors, int kTaps, bool kSlides, bool kFetches,
           bool kCarries = false>
 HWY_INLINE void AddPiece(const void* const* at, const VectorOffsets<kVectors>& offsets,
-                         const float* w, int64_t plane, int64_t ahead,
-                         V (&sum)[kPixels][kVectors], float* carry = nullptr) {
+                         const float* w, int64_t plane, int64_t ahead, V (&sum)[kPixels][kVectors],
+                         float* carry = nullptr) {
   constexpr int kSome = std::min(kVectors, 2);
   AddVectors<T, kPixels, 0, kSome, kTaps, kSlides, kFetches, kCarries>(at, offsets, w, plane, ahead,
                                                                        carry, sum);
@@ -224,8 +224,8 @@ HWY_INLINE void SumTapsOfVectors(const TapsInPlace& tile, int64_t channel) {
 
 // The positions that the tile before has read come from the carry: of 12288 channels, 48 KiB apart,
 // all are in one set of four lines of the first-level cache, and seven streams of them, each again
-// from the second level, took 23.8 ms where four of new positions take 15 (Neoverse-N1, 4 taps, 2048
-// pixels; a copy 6.3).
+// from the second level, took 24.4 ms where four of new positions take 15.8 (Neoverse-N1, 4 taps,
+// 2048 pixels; a copy 6.3).
 template <class T, int kPixels, int kVectors, int kTaps, bool kFetches>
 HWY_INLINE void SumTapsWithCarry(const TapsInPlace& tile, int64_t channel) {
   static_assert(kTaps - 1 <= kPixels);
@@ -310,7 +310,7 @@ void SumTaps(const TapsInPlace& tile, int pixels) {
 
 // The positions that the taps of a pixel read stay in registers: the next pixel needs one more.
 // Where it fetches, what the next run reads comes to L2.
-template <class T, int kVectors, int kTaps, bool kSlides, bool kFetches>
+template <class T, int kVectors, int kTaps, bool kSlides, int kFetches>
 HWY_INLINE void SumPixelsOfVectors(const PixelsInPlace& run, int64_t channel) {
   const D d;
   float* const sums = VectorAt(run.sums, channel);
@@ -327,10 +327,11 @@ HWY_INLINE void SumPixelsOfVectors(const PixelsInPlace& run, int64_t channel) {
   const auto offsets = VectorOffsets<kVectors>::template Of<T>(channel);
   const int64_t g_ahead = (channel + run.g_ahead) * static_cast<int64_t>(sizeof(T));
   const int64_t v_ahead = (channel + run.v_ahead) * static_cast<int64_t>(sizeof(T));
+  const T* fetch = static_cast<const T*>(run.fetch);
   V x[kTaps][kVectors];
   const auto load = [&](const void* place, V(&to)[kVectors]) HWY_ATTR {
     const T* const here = Whole(static_cast<const T*>(place));
-    if (kFetches) __builtin_prefetch(Moved(here, g_ahead), 0, 2);
+    if (kFetches == 1) __builtin_prefetch(Moved(here, g_ahead), 0, 2);
 #pragma GCC unroll 4
     for (int v = 0; v < kVectors; ++v) to[v] = LoadBytes(d, Moved(here, offsets.at[v]));
   };
@@ -344,7 +345,11 @@ HWY_INLINE void SumPixelsOfVectors(const PixelsInPlace& run, int64_t channel) {
         sum[t][v] = FusedMulAdd(x[(first + t) % kTaps][v], factor, sum[t][v]);
       }
     }
-    if (kFetches) __builtin_prefetch(Moved(from, v_ahead), 0, 2);
+    if (kFetches == 1) __builtin_prefetch(Moved(from, v_ahead), 0, 2);
+    if (kFetches == 2) {
+      __builtin_prefetch(Moved(fetch, offsets.at[0]), 0, 2);
+      fetch = Whole(fetch + run.fetch_step);
+    }
     from = Whole(from + run.v_step);
   };
   int64_t p = 0;
@@ -376,22 +381,23 @@ HWY_INLINE void SumPixelsOfVectors(const PixelsInPlace& run, int64_t channel) {
   }
 }
 
-template <class T, int kTaps, bool kSlides, bool kFetches>
+template <class T, int kTaps, bool kSlides, int kFetches>
 HWY_NOINLINE void SumPixelsTile(const PixelsInPlace& run) {
   constexpr int kMost = kUnrolledRegisters == 32 ? 4 : 2;
   constexpr int kVectors = std::min(kTaps <= 3 ? kMost : kMost / 2, kBlock / kLanes);
   constexpr int64_t kEach = kVectors * kLanes;
   constexpr bool kWholeLine = kEach >= 16;  // of the cache
   int64_t channel = 0;
-  for (; kFetches && channel + 2 * kEach <= run.channels; channel += 2 * kEach) {
-    SumPixelsOfVectors<T, kVectors, kTaps, kSlides, true>(run, channel);
-    SumPixelsOfVectors<T, kVectors, kTaps, kSlides, kWholeLine>(run, channel + kEach);
+  for (; kFetches != 0 && channel + 2 * kEach <= run.channels; channel += 2 * kEach) {
+    SumPixelsOfVectors<T, kVectors, kTaps, kSlides, kFetches>(run, channel);
+    SumPixelsOfVectors<T, kVectors, kTaps, kSlides, kWholeLine ? kFetches : 0>(run,
+                                                                               channel + kEach);
   }
   for (; channel + kEach <= run.channels; channel += kEach) {
-    SumPixelsOfVectors<T, kVectors, kTaps, kSlides, false>(run, channel);
+    SumPixelsOfVectors<T, kVectors, kTaps, kSlides, kFetches>(run, channel);
   }
   for (; channel < run.channels; channel += kLanes) {
-    SumPixelsOfVectors<T, 1, kTaps, kSlides, false>(run, channel);
+    SumPixelsOfVectors<T, 1, kTaps, kSlides, 0>(run, channel);
   }
 }
 
@@ -469,7 +475,7 @@ HWY_NOINLINE void SumPixelsTileWithCarry(const PixelsInPlace& run) {
   }
 }
 
-template <class T, bool kSlides, bool kFetches>
+template <class T, bool kSlides, int kFetches>
 void SumPixelsOfTaps(const PixelsInPlace& run) {
   static_assert(kPixelPiece == 7);
   switch (run.taps) {
@@ -499,9 +505,10 @@ void SumPixels(const PixelsInPlace& run) {
              : run.taps == 3 ? SumPixelsTileWithCarry<T, 3>(run)
                              : SumPixelsTileWithCarry<T, 4>(run);
     }
-    if (run.slides && run.v_ahead != 0) return SumPixelsOfTaps<T, true, true>(run);
+    if (run.slides && run.v_ahead != 0) return SumPixelsOfTaps<T, true, 1>(run);
+    if (run.slides && run.fetch != nullptr) return SumPixelsOfTaps<T, true, 2>(run);
   }
-  run.slides ? SumPixelsOfTaps<T, true, false>(run) : SumPixelsOfTaps<T, false, false>(run);
+  run.slides ? SumPixelsOfTaps<T, true, 0>(run) : SumPixelsOfTaps<T, false, 0>(run);
 }
 
 template <class T>

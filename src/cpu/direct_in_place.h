@@ -59,7 +59,11 @@ struct PixelsInPlace {
   VectorsOfBlocks<float> sums;
   // Elements from a position of g and from a pixel of v to those of the next run; 0: unknown.
   int64_t g_ahead, v_ahead;
-  float* carry;  // as that of taps; then pixels are line_pixels
+  // What else the next run reads, pixel by pixel, each fetched after one that this one reads. Null:
+  // nothing.
+  const void* fetch;
+  int64_t fetch_step;  // elements
+  float* carry;        // as that of taps; then pixels are line_pixels
 };
 
 struct SumsInPlace {
