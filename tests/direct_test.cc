@@ -403,6 +403,14 @@ TEST(Direct, HasTheBitsOfContractForAnyNumberOfChannels) {
       if (HasFatalFailure()) return;
     }
   }
+  // So many channels that the CPU fetches their rows, and weight gradients carry positions, too; in
+  // lines of which some are padding, and longer than a chunk.
+  for (int64_t taps = 2; taps <= 5; ++taps) {
+    ExpectShape({1, 2048 + 4 * taps, 1, 1, {7 + taps}, {taps}, {1}, {1}, {taps - 1}}, tally);
+    ExpectShape({1, 4100, 1, 1, {2, 9}, {1, taps}, {1, 1}, {1, 1}, {1, 1}}, tally);
+    ExpectShape({2, 2052, 1, 1, {435 + taps}, {taps}, {1}, {1}, {0}}, tally);
+    if (HasFatalFailure()) return;
+  }
   EXPECT_EQ(tally.refused, 0);
 }
 

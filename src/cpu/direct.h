@@ -87,10 +87,13 @@ struct DirectMemory {
   LineSlots slots;
   int64_t tag_floats = 0;
   int64_t zero_floats = 0;  // in place: as many as channels, twice; along pixels: a line
+  int64_t carry_floats = 0;
   int64_t block_floats = 0;
   int64_t weights_at = 0;  // in a block
 
-  int64_t shared_floats() const { return slots.line_floats + tag_floats + zero_floats; }
+  int64_t shared_floats() const {
+    return slots.line_floats + tag_floats + zero_floats + carry_floats;
+  }
   int64_t floats(int64_t blocks) const { return shared_floats() + blocks * block_floats; }
 };
 

@@ -24,8 +24,8 @@ class LinesInPlace : public DirectTaskOf<T, U, LinesInPlace<T, U>> {
   using Base = DirectTaskOf<T, U, LinesInPlace>;
   friend Base;
   using Base::Bias, Base::Chain, Base::Weights;
-  using Base::blocks_, Base::c_, Base::finite_, Base::last_, Base::memory_, Base::o_count_,
-      Base::t_, Base::terms_, Base::w_plane_, Base::work_;
+  using Base::blocks_, Base::c_, Base::columns_, Base::finite_, Base::last_, Base::memory_,
+      Base::o_count_, Base::t_, Base::terms_, Base::w_plane_, Base::work_;
 
  public:
   LinesInPlace(const DirectWork& work, const DirectTask& task, float* memory)
@@ -34,11 +34,13 @@ class LinesInPlace : public DirectTaskOf<T, U, LinesInPlace<T, U>> {
         slides_(last_.taps > 1 && std::abs(last_.tap_step) == last_.pixel_step),
         one_line_(sums_.line_pixels > 0 && slides_ && c_.axes[0].taps * c_.axes[1].taps == 1),
         zeros_(memory),
-        nowhere_(memory + memory_.zero_floats / 2) {
+        nowhere_(memory + memory_.zero_floats / 2),
+        carry_(memory_.carry_floats > 0 && one_line_ ? memory + memory_.zero_floats : nullptr) {
     std::fill(zeros_, zeros_ + memory_.zero_floats, 0.0f);
   }
 
  private:
+  static constexpr int64_t kLongRowBytes = int64_t{16} << 10;
   static constexpr DataType kType = sizeof(T) == sizeof(float)   ? DataType::kF32
                                     : std::is_base_of_v<BF16, T> ? DataType::kBF16
                                                                  : DataType::kF16;
@@ -99,72 +101,161 @@ class LinesInPlace : public DirectTaskOf<T, U, LinesInPlace<T, U>> {
   void Forget() {}
 
   void SumTapsOfLine(int64_t image, int64_t line, const Range& columns) const {
+    const bool back = last_.tap_step < 0;
+    if (carry_ != nullptr && FillCarry(image, line, back ? columns.end - 1 : columns.begin)) {
+      const int64_t tile = sums_.line_pixels;
+      for (int64_t at = 0; at < columns.size(); at += tile) {
+        const int64_t begin = back ? columns.end - at - tile : columns.begin + at;
+        SumTapsOfTile(image, line, columns, begin, tile, carry_);
+      }
+      return;
+    }
     const int64_t tile = one_line_ ? sums_.line_pixels : sums_.tile_pixels;
     for (int64_t at = columns.begin; at < columns.end; at += tile) {
-      const int64_t rest = columns.end - at;
-      if (rest <= tile / 2 && !one_line_)
-        return SumTapsOfTile(image, line, {at, columns.end}, tile / 2);
-      SumTapsOfTile(image, line, {at, std::min(at + tile, columns.end)}, tile);
+      const bool half = columns.end - at <= tile / 2 && !one_line_;
+      SumTapsOfTile(image, line, columns, at, half ? tile / 2 : tile, nullptr);
     }
   }
 
-  // Of `pixels` pixels, of which some exist.
-  void SumTapsOfTile(int64_t image, int64_t line, const Range& columns, int64_t pixels) const {
+  // The positions that the first tile reads and that would be those of one before it. Where taps go
+  // back, so do tiles: what a tile has in common with the one before are its first positions.
+  // False: there are none, since the line is outside.
+  bool FillCarry(int64_t image, int64_t line, int64_t column) const {
+    const void* places[SumsInPlace::kMostPixels];
+    bool inside = false;
+    ForEachLine(image, line, true, [&](int64_t, const T* from) {
+      inside = true;
+      SetPlaces(from, last_.first + column * last_.pixel_step, last_.tap_step, last_.taps - 1,
+                places);
+    });
+    if (!inside) return false;
+    const D d;
+    float* to = carry_;
+    for (int64_t c = 0; c < o_count_; c += kLanes) {
+      for (int64_t i = 0; i + 1 < last_.taps; ++i, to += kLanes) {
+        hn::StoreU(LoadBytes(d, static_cast<const T*>(places[i]) + c), d, to);
+      }
+    }
+    return true;
+  }
+
+  // Of `pixels` pixels from `begin` on, those that are in `columns`.
+  void SumTapsOfTile(int64_t image, int64_t line, const Range& columns, int64_t begin,
+                     int64_t pixels, float* carry) const {
     const void* places[DirectTiling::kMostTapsInPlace * SumsInPlace::kMostPixels];
     int64_t terms[DirectTiling::kMostTapsInPlace];
     const void** at = places;
     // Where taps go back, so do pixels.
     const bool back = slides_ && last_.tap_step < 0;
-    const int64_t first =
-        last_.first + (columns.begin + (back ? pixels - 1 : 0)) * last_.pixel_step;
+    const int64_t first = last_.first + (begin + (back ? pixels - 1 : 0)) * last_.pixel_step;
     // The positions of the next tile that this one does not have are after its last `pixels`
     // places, backwards before its first ones.
-    const int64_t next = back ? pixels + last_.taps - 1 : pixels;
+    const int64_t next = carry != nullptr ? (back ? -pixels : pixels)
+                         : back           ? pixels + last_.taps - 1
+                                          : pixels;
     int64_t count = 0;
     ForEachLine(image, line, finite_, [&](int64_t i, const T* from) {
       terms[count++] = i * last_.taps;
       // Backwards, fetching the next tile's is not enough (Neoverse-N1: 2.9 ms, with this 2.2), but
       // for one line of taps it is (7.0 ms, with this 7.9).
-      if (back && !one_line_)
-        FetchPlaces(i, from, last_.first + columns.begin * last_.pixel_step, pixels);
+      if (back && !one_line_) FetchPlaces(i, from, last_.first + begin * last_.pixel_step, pixels);
       at += SetPlacesOfTaps(from, first, pixels, last_.taps, at);
     });
     void* out[SumsInPlace::kMostPixels];
-    U* const v = static_cast<U*>(work_.out) + this->PixelOfV(image, line, columns.begin);
-    for (int64_t p = 0; p < pixels; ++p) {
+    for (int64_t p = 0, v = this->PixelOfV(image, line, begin); p < pixels; ++p, v += c_.v.at[2]) {
+      const bool exists = begin + p >= columns.begin && begin + p < columns.end;
       out[back ? pixels - 1 - p : p] =
-          p < columns.size() ? static_cast<void*>(v + p * c_.v.at[2]) : nowhere_;
+          exists ? static_cast<void*>(static_cast<U*>(work_.out) + v) : nowhere_;
     }
+    // A row of channels that is long is fetched by the CPU as it is read; a prefetch for each line
+    // of it costs more (12288 channels: 18.2 ms, with it 20.3).
+    const bool fetches =
+        carry == nullptr ? count > 1 || one_line_ : o_count_ * int64_t{sizeof(T)} <= kLongRowBytes;
     const int64_t pieces = std::max<int64_t>(1, CeilDiv(last_.taps, sums_.tap_piece));
     const int64_t taps = std::max<int64_t>(1, CeilDiv(last_.taps, pieces));
     const int64_t shorter = pieces * taps - last_.taps;
-    sums_.sum_taps(
-        {.at = places,
-         .places = slides_ ? pixels + last_.taps - 1 : pixels * last_.taps,
-         .terms = terms,
-         .lines = count,
-         .taps = static_cast<int>(taps),
-         .long_pieces = pieces - shorter,
-         .short_pieces = shorter,
-         .slides = slides_,
-         .channels = o_count_,
-         .w = {Weights(0), memory_.block_floats, w_plane_},
-         .bias = terms_,
-         .out = out,
-         .beta = work_.beta,
-         .ahead = count > 1 || one_line_ ? Distance(next, last_.pixel_step, c_.g.at[2]) : 0},
-        static_cast<int>(pixels));
+    sums_.sum_taps({.at = places,
+                    .places = slides_ ? pixels + last_.taps - 1 : pixels * last_.taps,
+                    .terms = terms,
+                    .lines = count,
+                    .taps = static_cast<int>(taps),
+                    .long_pieces = pieces - shorter,
+                    .short_pieces = shorter,
+                    .slides = slides_,
+                    .channels = o_count_,
+                    .w = {Weights(0), memory_.block_floats, w_plane_},
+                    .bias = terms_,
+                    .out = out,
+                    .beta = work_.beta,
+                    .ahead = fetches ? Distance(next, last_.pixel_step, c_.g.at[2]) : 0,
+                    .carry = carry},
+                   static_cast<int>(pixels));
   }
 
   void SumPixelsOfLine(int64_t image, int64_t line, int64_t column, int64_t pixels) const {
+    if (carry_ != nullptr && pixels >= sums_.line_pixels && FillCarry(image, line, column)) {
+      const int64_t whole = pixels / sums_.line_pixels * sums_.line_pixels;
+      SumPixelsWithCarry(image, line, {column, column + whole});
+      column += whole;
+      pixels -= whole;
+    }
+    constexpr int64_t kMost = DirectTiling::kMostColumnsInPlace;
+    for (; pixels > 0; column += kMost, pixels -= kMost) {
+      SumSomePixels(image, line, column, std::min(pixels, kMost));
+    }
+  }
+
+  void SumPixelsWithCarry(int64_t image, int64_t line, const Range& columns) const {
+    const int64_t pixels = sums_.line_pixels;
+    const bool fetches = o_count_ * int64_t{sizeof(T)} <= kLongRowBytes;
+    const T* v = static_cast<const T*>(work_.other) + this->PixelOfV(image, line, columns.begin);
+    const void* places[2 * SumsInPlace::kMostPixels];
+    ForEachLine(image, line, true, [&](int64_t, const T* from) {
+      for (int64_t at = columns.begin; at < columns.end; at += pixels, v += pixels * c_.v.at[2]) {
+        if (work_.bias_out != nullptr) AddToBias(v, pixels);
+        SetPlacesOfTaps(from, last_.first + at * last_.pixel_step, pixels, last_.taps, places);
+        sums_.sum_pixels({.at = places,
+                          .v = v,
+                          .v_step = c_.v.at[2],
+                          .pixels = pixels,
+                          .taps = static_cast<int>(last_.taps),
+                          .slides = true,
+                          .channels = o_count_,
+                          .sums = {Chain(0), memory_.block_floats, w_plane_},
+                          .g_ahead = fetches ? Distance(pixels, last_.pixel_step, c_.g.at[2]) : 0,
+                          .v_ahead = fetches ? Distance(pixels, 1, c_.v.at[2]) : 0,
+                          .fetch = nullptr,
+                          .fetch_step = 0,
+                          .carry = carry_});
+      }
+    });
+  }
+
+  void SumSomePixels(int64_t image, int64_t line, int64_t column, int64_t pixels) const {
     const T* const v = static_cast<const T*>(work_.other) + this->PixelOfV(image, line, column);
     if (work_.bias_out != nullptr) AddToBias(v, pixels);
-    Fetch(v, c_.v.at[2], pixels);
+    // Of several lines of taps, the next run's pixels while the first of them is summed, its new
+    // positions while a last one is: reading them before took 4.95 ms, so 4.6 (Neoverse-N1, 3x3,
+    // 144 channels; 3x3x3, 64 channels 7.4, so 6.7). Short runs, which many channels make, have no
+    // time for it (384 channels: 4.0 ms, so 4.9).
+    constexpr int64_t kLongRun = 24;
+    const bool fetches = slides_ && last_.tap_step == 1 && !one_line_ && sums_.line_pixels > 0 &&
+                         columns_ >= kLongRun;
+    if (!fetches) Fetch(v, c_.v.at[2], pixels);
     const void* places[DirectTiling::kMostTapsInPlace * DirectTiling::kMostColumnsInPlace];
     const int64_t pieces = std::max<int64_t>(1, CeilDiv(last_.taps, sums_.pixel_piece));
     const int64_t first = last_.first + column * last_.pixel_step;
     ForEachLine(image, line, IsFinite(line, v, pixels), [&](int64_t i, const T* from) {
-      FetchPlaces(i, from, first, pixels);
+      if (!fetches) FetchPlaces(i, from, first, pixels);
+      const T* fetch = nullptr;
+      int64_t fetch_step = 0;
+      if (fetches && i == 0) {
+        fetch = v + pixels * c_.v.at[2];
+        fetch_step = c_.v.at[2];
+      } else if (fetches && from != nullptr && i % c_.axes[1].taps == c_.axes[1].taps - 1) {
+        fetch = from + Distance(first + pixels + last_.taps - 1, 1, c_.g.at[2]);
+        fetch_step = c_.g.at[2];
+      }
       for (int64_t piece = 0, tap = 0; piece < pieces; ++piece) {
         const int64_t taps = (last_.taps - tap) / (pieces - piece);
         SetPlacesOfTaps(from, first + tap * last_.tap_step, pixels, taps, places);
@@ -179,7 +270,10 @@ class LinesInPlace : public DirectTaskOf<T, U, LinesInPlace<T, U>> {
              .sums = {Chain(0) + (i * last_.taps + tap) * kLanes, memory_.block_floats, w_plane_},
              // Also where they were fetched: 4 to 12 % faster, more lines of taps 4 % slower.
              .g_ahead = one_line_ ? Distance(pixels, last_.pixel_step, c_.g.at[2]) : 0,
-             .v_ahead = one_line_ ? Distance(pixels, 1, c_.v.at[2]) : 0});
+             .v_ahead = one_line_ ? Distance(pixels, 1, c_.v.at[2]) : 0,
+             .fetch = fetch,
+             .fetch_step = fetch_step,
+             .carry = nullptr});
         tap += taps;
       }
     });
@@ -249,6 +343,7 @@ class LinesInPlace : public DirectTaskOf<T, U, LinesInPlace<T, U>> {
   const bool one_line_;  // of taps, in tiles of line_pixels
   float* const zeros_;   // of all channels, and as many that nobody reads
   float* const nowhere_;
+  float* const carry_;  // of positions, if tiles have one
 };
 
 }  // namespace HWY_NAMESPACE

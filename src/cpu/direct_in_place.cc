@@ -33,6 +33,14 @@ HWY_INLINE Float* VectorAt(const VectorsOfBlocks<Float>& of, int64_t channel) {
   return of.first + channel / kBlock * of.block + channel % kBlock / kLanes * of.plane;
 }
 
+// Whole vectors before the first line of the cache that starts with one. Large blocks of malloc
+// start 16 bytes after a page, and tiles across lines take longer (18.2 ms, so 17.0, as below).
+template <class T>
+HWY_INLINE int64_t ChannelsToLine(const void* first) {
+  constexpr uintptr_t kLine = 64, kVector = kLanes * sizeof(T);
+  return static_cast<int64_t>((0 - reinterpret_cast<uintptr_t>(first)) % kLine / kVector) * kLanes;
+}
+
 // Bytes from the first channel to the vectors of a tile: each in a register of its own, so that a
 // load adds it to a position. One load of two vectors would need the sum first: three cycles more
 // before a multiply-add can start, which a queue of 16 (Neoverse-N1) does not hide.
@@ -62,15 +70,24 @@ HWY_INLINE T* Moved(T* pointer, int64_t bytes) {
 // fetches, the next tile's are fetched: a tile that is a cache line wide leaves them in L2, since
 // those that it reads now may be all that their set of L1 holds.
 template <class T, int kPixels, int kFirst, int kVectors, int kTaps, bool kSlides, bool kFetches,
-          int kAll>
+          bool kCarries, int kAll>
 HWY_INLINE void AddVectors(const void* const* at, const VectorOffsets<kAll>& offsets,
-                           const float* w, int64_t plane, int64_t ahead, V (&sum)[kPixels][kAll]) {
+                           const float* w, int64_t plane, int64_t ahead, float* carry,
+                           V (&sum)[kPixels][kAll]) {
   const D d;
   constexpr int kPlaces = kSlides ? kPixels + kTaps - 1 : kPixels * kTaps;
   constexpr int kFresh = kSlides ? kTaps - 1 : 0;  // those before it are this tile's too
   constexpr int kAhead = 2;
   V x[kAhead + 1][kVectors];
   const auto load = [&](int place) HWY_ATTR {
+    if (kCarries && place < kTaps - 1) {
+#pragma GCC unroll 2
+      for (int v = 0; v < kVectors; ++v) {
+        x[place % (kAhead + 1)][v] =
+            hn::LoadU(d, carry + ((kFirst + v) * (kTaps - 1) + place) * kLanes);
+      }
+      return;
+    }
     const T* const here = Whole(static_cast<const T*>(at[place]));
     if (kFetches && place >= kFresh && place < kFresh + kPixels) {
       __builtin_prefetch(Moved(here, ahead), 0, kAll == kLineVectors ? 2 : 3);
@@ -78,6 +95,10 @@ HWY_INLINE void AddVectors(const void* const* at, const VectorOffsets<kAll>& off
 #pragma GCC unroll 2
     for (int v = 0; v < kVectors; ++v) {
       x[place % (kAhead + 1)][v] = LoadBytes(d, Moved(here, offsets.at[kFirst + v]));
+      if (kCarries && place >= kPixels) {
+        hn::StoreU(x[place % (kAhead + 1)][v], d,
+                   carry + ((kFirst + v) * (kTaps - 1) + place - kPixels) * kLanes);
+      }
     }
   };
   load(0);
@@ -99,21 +120,26 @@ HWY_INLINE void AddVectors(const void* const* at, const VectorOffsets<kAll>& off
 #pragma GCC unroll 2
       for (int v = 0; v < kVectors; ++v) {
         V& to = sum[p][kFirst + v];
-        to = FusedMulAdd(x[place % (kAhead + 1)][v], factor[v][t], to);
+        const V from = x[place % (kAhead + 1)][v];
+        // All that a first product differs from its sum with zero is a -0, which the bias ends.
+        to = kCarries && t == 0 ? hn::Mul(from, factor[v][t]) : FusedMulAdd(from, factor[v][t], to);
       }
     }
   }
 }
 
 // Two vectors at a time, whose factors registers have room for.
-template <class T, int kPixels, int kVectors, int kTaps, bool kSlides, bool kFetches>
+template <class T, int kPixels, int kVectors, int kTaps, bool kSlides, bool kFetches,
+          bool kCarries = false>
 HWY_INLINE void AddPiece(const void* const* at, const VectorOffsets<kVectors>& offsets,
-                         const float* w, int64_t plane, int64_t ahead,
-                         V (&sum)[kPixels][kVectors]) {
+                         const float* w, int64_t plane, int64_t ahead, V (&sum)[kPixels][kVectors],
+                         float* carry = nullptr) {
   constexpr int kSome = std::min(kVectors, 2);
-  AddVectors<T, kPixels, 0, kSome, kTaps, kSlides, kFetches>(at, offsets, w, plane, ahead, sum);
+  AddVectors<T, kPixels, 0, kSome, kTaps, kSlides, kFetches, kCarries>(at, offsets, w, plane, ahead,
+                                                                       carry, sum);
   if constexpr (kVectors > kSome) {
-    AddVectors<T, kPixels, kSome, kSome, kTaps, kSlides, false>(at, offsets, w, plane, ahead, sum);
+    AddVectors<T, kPixels, kSome, kSome, kTaps, kSlides, false, kCarries>(at, offsets, w, plane,
+                                                                          ahead, carry, sum);
   }
 }
 
@@ -134,6 +160,21 @@ HWY_INLINE void StoreTile(void* const* out, const VectorOffsets<kVectors>& offse
       }
       StoreBytes(hn::Add(c, bias[v]), d, to);
     }
+  }
+}
+
+// Stores a tile.
+template <class T, int kPixels, int kVectors>
+HWY_INLINE void EndTile(void* const* out, float beta, const float* bias, int64_t plane,
+                        const VectorOffsets<kVectors>& offsets, V (&sum)[kPixels][kVectors]) {
+  const D d;
+  V added[kVectors];
+#pragma GCC unroll 4
+  for (int v = 0; v < kVectors; ++v) added[v] = hn::LoadU(d, bias + v * plane);
+  if (beta == 0) {
+    StoreTile<T, false>(out, offsets, added, hn::Zero(d), sum);
+  } else {
+    StoreTile<T, true>(out, offsets, added, hn::Set(d, beta), sum);
   }
 }
 
@@ -178,16 +219,42 @@ HWY_INLINE void SumTapsOfVectors(const TapsInPlace& tile, int64_t channel) {
       }
     }
   }
-  V bias[kVectors];
-#pragma GCC unroll 4
-  for (int v = 0; v < kVectors; ++v) {
-    bias[v] = hn::LoadU(d, first + v * plane + tile.bias * kLanes);
+  EndTile<T>(tile.out, tile.beta, first + tile.bias * kLanes, plane, offsets, sum);
+}
+
+// The positions that the tile before has read come from the carry: of 12288 channels, 48 KiB apart,
+// all are in one set of four lines of the first-level cache, and seven streams of them, each again
+// from the second level, took 24.4 ms where four of new positions take 15.8 (Neoverse-N1, 4 taps,
+// 2048 pixels; a copy 6.3).
+template <class T, int kPixels, int kVectors, int kTaps, bool kFetches>
+HWY_INLINE void SumTapsWithCarry(const TapsInPlace& tile, int64_t channel) {
+  static_assert(kTaps - 1 <= kPixels);
+  constexpr int64_t kPlane = (kTaps + 1) * kLanes;  // its bias is one more term
+  V sum[kPixels][kVectors];
+  const auto offsets = VectorOffsets<kVectors>::template Of<T>(channel);
+  const int64_t ahead = (channel + tile.ahead) * static_cast<int64_t>(sizeof(T));
+  const float* const first = tile.w.first + channel * (kTaps + 1);  // planes follow each other
+  AddPiece<T, kPixels, kVectors, kTaps, true, kFetches, true>(
+      tile.at, offsets, first, kPlane, ahead, sum, tile.carry + channel * (kTaps - 1));
+  EndTile<T>(tile.out, tile.beta, first + kTaps * kLanes, kPlane, offsets, sum);
+}
+
+template <class T, int kPixels, int kTaps>
+HWY_NOINLINE void SumTapsTileWithCarry(const TapsInPlace& tile) {
+  constexpr int64_t kEach = kLineVectors * kLanes;
+  const int64_t lead = std::min(ChannelsToLine<T>(tile.out[0]), tile.channels);
+  int64_t channel = 0;
+  for (; channel < lead; channel += kLanes) {
+    SumTapsWithCarry<T, kPixels, 1, kTaps, false>(tile, channel);
   }
-  const V beta = hn::Set(d, tile.beta);
-  if (tile.beta == 0) {
-    StoreTile<T, false>(tile.out, offsets, bias, beta, sum);
-  } else {
-    StoreTile<T, true>(tile.out, offsets, bias, beta, sum);
+  for (; tile.ahead != 0 && channel + kEach <= tile.channels; channel += kEach) {
+    SumTapsWithCarry<T, kPixels, kLineVectors, kTaps, true>(tile, channel);
+  }
+  for (; channel + kEach <= tile.channels; channel += kEach) {
+    SumTapsWithCarry<T, kPixels, kLineVectors, kTaps, false>(tile, channel);
+  }
+  for (; channel < tile.channels; channel += kLanes) {
+    SumTapsWithCarry<T, kPixels, 1, kTaps, false>(tile, channel);
   }
 }
 
@@ -198,6 +265,9 @@ HWY_NOINLINE void SumTapsTile(const TapsInPlace& tile) {
   // in two parts costs twice (Neoverse-N1, 2048 channels, 4 taps: 9.8 ms, so 6.5). More lines of
   // taps take longer than memory does, and longer tiles need fewer loads.
   if constexpr (kPixels == kLinePixels) {
+    if constexpr (kSlides) {
+      if (tile.carry != nullptr) return SumTapsTileWithCarry<T, kPixels, kTaps>(tile);
+    }
     for (; tile.lines == 1 && tile.ahead != 0 && channel + kLineVectors * kLanes <= tile.channels;
          channel += kLineVectors * kLanes) {
       SumTapsOfVectors<T, kPixels, kLineVectors, kTaps, kSlides, true>(tile, channel);
@@ -240,7 +310,7 @@ void SumTaps(const TapsInPlace& tile, int pixels) {
 
 // The positions that the taps of a pixel read stay in registers: the next pixel needs one more.
 // Where it fetches, what the next run reads comes to L2.
-template <class T, int kVectors, int kTaps, bool kSlides, bool kFetches>
+template <class T, int kVectors, int kTaps, bool kSlides, int kFetches>
 HWY_INLINE void SumPixelsOfVectors(const PixelsInPlace& run, int64_t channel) {
   const D d;
   float* const sums = VectorAt(run.sums, channel);
@@ -257,10 +327,11 @@ HWY_INLINE void SumPixelsOfVectors(const PixelsInPlace& run, int64_t channel) {
   const auto offsets = VectorOffsets<kVectors>::template Of<T>(channel);
   const int64_t g_ahead = (channel + run.g_ahead) * static_cast<int64_t>(sizeof(T));
   const int64_t v_ahead = (channel + run.v_ahead) * static_cast<int64_t>(sizeof(T));
+  const T* fetch = static_cast<const T*>(run.fetch);
   V x[kTaps][kVectors];
   const auto load = [&](const void* place, V(&to)[kVectors]) HWY_ATTR {
     const T* const here = Whole(static_cast<const T*>(place));
-    if (kFetches) __builtin_prefetch(Moved(here, g_ahead), 0, 2);
+    if (kFetches == 1) __builtin_prefetch(Moved(here, g_ahead), 0, 2);
 #pragma GCC unroll 4
     for (int v = 0; v < kVectors; ++v) to[v] = LoadBytes(d, Moved(here, offsets.at[v]));
   };
@@ -274,7 +345,11 @@ HWY_INLINE void SumPixelsOfVectors(const PixelsInPlace& run, int64_t channel) {
         sum[t][v] = FusedMulAdd(x[(first + t) % kTaps][v], factor, sum[t][v]);
       }
     }
-    if (kFetches) __builtin_prefetch(Moved(from, v_ahead), 0, 2);
+    if (kFetches == 1) __builtin_prefetch(Moved(from, v_ahead), 0, 2);
+    if (kFetches == 2) {
+      __builtin_prefetch(Moved(fetch, offsets.at[0]), 0, 2);
+      fetch = Whole(fetch + run.fetch_step);
+    }
     from = Whole(from + run.v_step);
   };
   int64_t p = 0;
@@ -306,26 +381,101 @@ HWY_INLINE void SumPixelsOfVectors(const PixelsInPlace& run, int64_t channel) {
   }
 }
 
-template <class T, int kTaps, bool kSlides, bool kFetches>
+template <class T, int kTaps, bool kSlides, int kFetches>
 HWY_NOINLINE void SumPixelsTile(const PixelsInPlace& run) {
   constexpr int kMost = kUnrolledRegisters == 32 ? 4 : 2;
   constexpr int kVectors = std::min(kTaps <= 3 ? kMost : kMost / 2, kBlock / kLanes);
   constexpr int64_t kEach = kVectors * kLanes;
   constexpr bool kWholeLine = kEach >= 16;  // of the cache
   int64_t channel = 0;
-  for (; kFetches && channel + 2 * kEach <= run.channels; channel += 2 * kEach) {
-    SumPixelsOfVectors<T, kVectors, kTaps, kSlides, true>(run, channel);
-    SumPixelsOfVectors<T, kVectors, kTaps, kSlides, kWholeLine>(run, channel + kEach);
+  for (; kFetches != 0 && channel + 2 * kEach <= run.channels; channel += 2 * kEach) {
+    SumPixelsOfVectors<T, kVectors, kTaps, kSlides, kFetches>(run, channel);
+    SumPixelsOfVectors<T, kVectors, kTaps, kSlides, kWholeLine ? kFetches : 0>(run,
+                                                                               channel + kEach);
   }
   for (; channel + kEach <= run.channels; channel += kEach) {
-    SumPixelsOfVectors<T, kVectors, kTaps, kSlides, false>(run, channel);
+    SumPixelsOfVectors<T, kVectors, kTaps, kSlides, kFetches>(run, channel);
   }
   for (; channel < run.channels; channel += kLanes) {
-    SumPixelsOfVectors<T, 1, kTaps, kSlides, false>(run, channel);
+    SumPixelsOfVectors<T, 1, kTaps, kSlides, 0>(run, channel);
   }
 }
 
-template <class T, bool kSlides, bool kFetches>
+// Positions that the run before has read come from the carry, as those of tiles do.
+template <class T, int kVectors, int kTaps, bool kFetches>
+HWY_INLINE void SumPixelsWithCarry(const PixelsInPlace& run, int64_t channel) {
+  const D d;
+  float* sums[kVectors];
+  V sum[kTaps][kVectors], x[kTaps][kVectors];
+  float* const carry = run.carry + channel * (kTaps - 1);
+#pragma GCC unroll 4
+  for (int v = 0; v < kVectors; ++v) {
+    sums[v] = VectorAt(run.sums, channel + v * kLanes);
+#pragma GCC unroll 4
+    for (int t = 0; t < kTaps; ++t) sum[t][v] = hn::LoadU(d, sums[v] + t * kLanes);
+#pragma GCC unroll 4
+    for (int t = 0; t + 1 < kTaps; ++t) {
+      x[t][v] = hn::LoadU(d, carry + (v * (kTaps - 1) + t) * kLanes);
+    }
+  }
+  const auto offsets = VectorOffsets<kVectors>::template Of<T>(channel);
+  const int64_t g_ahead = (channel + run.g_ahead) * static_cast<int64_t>(sizeof(T));
+  const int64_t v_ahead = (channel + run.v_ahead) * static_cast<int64_t>(sizeof(T));
+  const T* from = static_cast<const T*>(run.v);
+#pragma GCC unroll 4
+  for (int p = 0; p < kLinePixels; ++p) {
+    const int place = p + kTaps - 1;
+    const T* const here = Whole(static_cast<const T*>(run.at[place]));
+    if (kFetches) __builtin_prefetch(Moved(here, g_ahead), 0, 2);
+    if (kFetches) __builtin_prefetch(Moved(from, v_ahead), 0, 2);
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v) {
+      const V fresh = LoadBytes(d, Moved(here, offsets.at[v]));
+      x[place % kTaps][v] = fresh;
+      if (place < kLinePixels) continue;
+      hn::StoreU(fresh, d, carry + (v * (kTaps - 1) + place - kLinePixels) * kLanes);
+    }
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v) {
+      const V factor = LoadBytes(d, Moved(from, offsets.at[v]));
+#pragma GCC unroll 4
+      for (int t = 0; t < kTaps; ++t) {
+        sum[t][v] = FusedMulAdd(x[(p + t) % kTaps][v], factor, sum[t][v]);
+      }
+    }
+    from = Whole(from + run.v_step);
+  }
+#pragma GCC unroll 4
+  for (int v = 0; v < kVectors; ++v) {
+#pragma GCC unroll 4
+    for (int t = 0; t < kTaps; ++t) hn::StoreU(sum[t][v], d, sums[v] + t * kLanes);
+  }
+}
+
+template <class T, int kTaps>
+HWY_NOINLINE void SumPixelsTileWithCarry(const PixelsInPlace& run) {
+  constexpr int kVectors = kTaps <= 3 ? kLineVectors : kLineVectors / 2;
+  constexpr int64_t kEach = kVectors * kLanes, kLine = kLineVectors * kLanes;
+  const int64_t lead = std::min(ChannelsToLine<T>(run.v), run.channels);
+  int64_t channel = 0;
+  for (; channel < lead; channel += kLanes) {
+    SumPixelsWithCarry<T, 1, kTaps, false>(run, channel);
+  }
+  for (; run.v_ahead != 0 && channel + kLine <= run.channels; channel += kLine) {
+    SumPixelsWithCarry<T, kVectors, kTaps, true>(run, channel);
+    if constexpr (kEach < kLine) {
+      SumPixelsWithCarry<T, kVectors, kTaps, false>(run, channel + kEach);
+    }
+  }
+  for (; channel + kEach <= run.channels; channel += kEach) {
+    SumPixelsWithCarry<T, kVectors, kTaps, false>(run, channel);
+  }
+  for (; channel < run.channels; channel += kLanes) {
+    SumPixelsWithCarry<T, 1, kTaps, false>(run, channel);
+  }
+}
+
+template <class T, bool kSlides, int kFetches>
 void SumPixelsOfTaps(const PixelsInPlace& run) {
   static_assert(kPixelPiece == 7);
   switch (run.taps) {
@@ -349,9 +499,16 @@ void SumPixelsOfTaps(const PixelsInPlace& run) {
 template <class T>
 void SumPixels(const PixelsInPlace& run) {
   if constexpr (kLinePixels > 0) {
-    if (run.slides && run.v_ahead != 0) return SumPixelsOfTaps<T, true, true>(run);
+    static_assert(kLinePixels == 0 || kTapPiece == 4);
+    if (run.carry != nullptr) {
+      return run.taps == 2   ? SumPixelsTileWithCarry<T, 2>(run)
+             : run.taps == 3 ? SumPixelsTileWithCarry<T, 3>(run)
+                             : SumPixelsTileWithCarry<T, 4>(run);
+    }
+    if (run.slides && run.v_ahead != 0) return SumPixelsOfTaps<T, true, 1>(run);
+    if (run.slides && run.fetch != nullptr) return SumPixelsOfTaps<T, true, 2>(run);
   }
-  run.slides ? SumPixelsOfTaps<T, true, false>(run) : SumPixelsOfTaps<T, false, false>(run);
+  run.slides ? SumPixelsOfTaps<T, true, 0>(run) : SumPixelsOfTaps<T, false, 0>(run);
 }
 
 template <class T>

@@ -40,6 +40,10 @@ struct TapsInPlace {
   void* const* out;
   float beta;
   int64_t ahead;  // elements from a position to the one that the next tile reads; 0: unknown
+  // One line of at most tap_piece taps, sliding: the first taps - 1 positions, which are the last
+  // ones of the tile before, widened, [vector of channels][taps - 1][lanes]; those of the next tile
+  // take their place. Null: all are read from g.
+  float* carry;
 };
 
 // Pixels of a line of v and a few taps of a line of taps.
@@ -55,6 +59,11 @@ struct PixelsInPlace {
   VectorsOfBlocks<float> sums;
   // Elements from a position of g and from a pixel of v to those of the next run; 0: unknown.
   int64_t g_ahead, v_ahead;
+  // What else the next run reads, pixel by pixel, each fetched after one that this one reads. Null:
+  // nothing.
+  const void* fetch;
+  int64_t fetch_step;  // elements
+  float* carry;        // as that of taps; then pixels are line_pixels
 };
 
 struct SumsInPlace {
