@@ -88,7 +88,28 @@ bool IsInPlace(const Contraction& c, const Problem& p, int lanes) {
   return c.taps() <= most;
 }
 
-DirectTiling StackTiling(const Contraction& c, const Problem& p, int lanes) {
+// Each by itself first: products of extents may be more than can be counted.
+bool HasFewTaps(const Contraction& c) {
+  constexpr int64_t kMost = DirectTiling::kMostLines;
+  return c.axes[0].taps <= kMost && c.axes[1].taps <= kMost && c.axes[2].taps <= kMostColumns &&
+         c.axes[0].taps * c.axes[1].taps <= kMost;
+}
+
+// Part `i` of the taps of a wgrad, or all taps.
+Contraction OfTaps(Contraction c, const DirectTiling& t, int64_t i) {
+  for (int a = kAxes - 1; a >= 0 && t.tap_parts > 1; --a) {
+    GatherAxis& axis = c.axes[a];
+    const int64_t parts = CeilDiv(axis.taps, t.part_taps[a]), first = i % parts * t.part_taps[a];
+    i /= parts;
+    axis.taps = std::min(t.part_taps[a], axis.taps - first);
+    axis.first += first * axis.tap_step;
+    c.w.first += first * c.w.at[a];
+  }
+  return c;
+}
+
+// All taps at once; no columns: they do not fit.
+DirectTiling StackTilingOfTaps(const Contraction& c, const Problem& p, int lanes) {
   DirectTiling t;
   t.vector_lanes = lanes;
   t.lanes = LanesOfBlock(lanes);
@@ -96,10 +117,29 @@ DirectTiling StackTiling(const Contraction& c, const Problem& p, int lanes) {
   t.blocks = t.block_tasks = CeilDiv(p.groups * c.o, t.used);
   t.on_stack = true;
   t.in_place = IsInPlace(c, p, lanes);
-  if (!CutColumns(c, DirectTiling::kStackFloats, t)) t.columns = 0;
+  if (!HasFewTaps(c) || !CutColumns(c, DirectTiling::kStackFloats, t)) t.columns = 0;
   if (t.in_place && t.columns > 0) {
     t.blocks_each = std::clamp<int64_t>(DirectTiling::kStackFloats / TaskFloats(c, t), 1, t.blocks);
     t.block_tasks = CeilDiv(t.blocks, t.blocks_each);
+  }
+  return t;
+}
+
+// Of a wgrad of more taps than a task has memory for, parts: lines of taps first. Each tap is a sum
+// of its own, so that parts share nothing.
+DirectTiling StackTiling(const Contraction& c, const Problem& p, int lanes) {
+  DirectTiling t = StackTilingOfTaps(c, p, lanes);
+  if (t.columns > 0 || !c.sum_pixels) return t;
+  Contraction part = c;
+  for (GatherAxis& axis : part.axes) {
+    while (axis.taps > 1 && t.columns == 0) {
+      axis.taps = CeilDiv(axis.taps, 2);
+      t = StackTilingOfTaps(part, p, lanes);
+    }
+  }
+  for (int a = 0; a < kAxes; ++a) {
+    t.part_taps[a] = std::max<int64_t>(1, part.axes[a].taps);
+    t.tap_parts *= CeilDiv(std::max<int64_t>(1, c.axes[a].taps), t.part_taps[a]);
   }
   return t;
 }
@@ -188,12 +228,7 @@ std::string DirectRefusal(const Problem& problem) {
   }
   const Problem p = WithLines(problem);
   const Contraction c = MakeLargestPlainContraction(p);
-  // Each by itself first: products of extents may be more than can be counted.
-  constexpr int64_t kMost = DirectTiling::kMostLines;
-  if (c.axes[0].taps > kMost || c.axes[1].taps > kMost || c.axes[2].taps > kMostColumns ||
-      c.axes[0].taps * c.axes[1].taps > kMost) {
-    return "its kernel has too many taps";
-  }
+  if (!c.sum_pixels && !HasFewTaps(c)) return "its kernel has too many taps";
   if (StackTiling(c, p, PickedVectorUnit(p.type).lanes).columns == 0) {
     return "its lines and taps do not fit into the memory of a task";
   }
@@ -202,14 +237,16 @@ std::string DirectRefusal(const Problem& problem) {
 
 DirectTiling DirectTilingOf(const Problem& problem, int threads, int64_t limit) {
   const Problem p = WithLines(problem);
-  const Contraction c = MakeLargestPlainContraction(p);
+  const Contraction all = MakeLargestPlainContraction(p);
   const VectorUnit unit = PickedVectorUnit(p.type);
-  const DirectTiling stack = StackTiling(c, p, unit.lanes);
+  const DirectTiling stack = StackTiling(all, p, unit.lanes);
+  const Contraction c = OfTaps(all, stack, 0);  // no part has more
   DirectTiling t = stack;
   const auto cut = [&](DirectTiling& tiling) {
     if (!c.sum_pixels) CutPixels(c, threads, tiling);
     const int64_t tasks = problem.samples() * tiling.block_tasks * tiling.image_tasks *
-                          tiling.bands * tiling.column_tasks * tiling.chunk_parts;
+                          tiling.bands * tiling.column_tasks * tiling.chunk_parts *
+                          tiling.tap_parts;
     // A thread that is given less than 10 us of work costs more than it does.
     const double most = std::clamp(WorkOf(problem) / 3e5, 1.0, double(threads));
     tiling.slots = std::clamp<int64_t>(tasks, 1, static_cast<int64_t>(most));
@@ -242,13 +279,13 @@ DirectTiling DirectTilingOf(const Problem& problem, int threads, int64_t limit) 
   if (c.sum_pixels && threads > 1) {
     const Chunks chunks = MakeChunks(c);
     const int64_t sums = t.blocks * (c.taps() * c.channels + 1) * t.lanes;
-    const int64_t tasks = samples * CeilDiv(t.blocks, t.blocks_each);
+    const int64_t tasks = samples * CeilDiv(t.blocks, t.blocks_each) * t.tap_parts;
     if (tasks < 4 * threads && samples == 1 && !chunks.chained && chunks.count() > 1 &&
-        sums <= (int64_t{16} << 20) / chunks.count()) {
+        sums <= (int64_t{16} << 20) / chunks.count() / t.tap_parts) {
       t.chunk_parts = std::min<int64_t>(chunks.count(), CeilDiv(4 * threads, tasks));
-      t.slab_floats = chunks.count() * sums;
+      t.slab_floats = chunks.count() * sums * t.tap_parts;
     } else if (tasks < 4 * threads) {
-      t.blocks_each = std::max<int64_t>(1, samples * t.blocks / (4 * threads));
+      t.blocks_each = std::max<int64_t>(1, samples * t.blocks * t.tap_parts / (4 * threads));
     }
   }
   t.block_tasks = CeilDiv(t.blocks, t.blocks_each);
@@ -315,19 +352,29 @@ void RunDirect(const Problem& problem, const Operands& operands, float beta, con
     return;
   }
   FillDeadTaps(problem, operands.out, beta, team);
-  const Contraction c = MakePlainContraction(p, 0);
-  work.c = &c;
-  const int64_t chunks = MakeChunks(c).count(), tasks = t.block_tasks * t.chunk_parts;
+  const Contraction all = MakePlainContraction(p, 0);
+  const int64_t chunks = MakeChunks(all).count(), parts = t.tap_parts;
+  const int64_t tasks = t.block_tasks * t.chunk_parts * parts;
+  // The bias is summed beside the first part of the taps.
+  const auto run_part = [&](DirectWork own, const DirectTask& task, int64_t part, int slot) {
+    const Contraction c = OfTaps(all, t, part);
+    own.c = &c;
+    if (part > 0) own.bias_out = nullptr;
+    if (own.slabs != nullptr) own.slabs += part * (t.slab_floats / parts);
+    run(own, task, memory_of(slot));
+  };
   ForRanges(crew, problem.samples() * tasks, 1, [&](int slot, int64_t i, int64_t) {
-    const int64_t part = i % t.chunk_parts;
-    run(OfSample(problem, i / tasks, work),
-        {.blocks = blocks_of(i / t.chunk_parts % t.block_tasks),
-         .chunks = {chunks * part / t.chunk_parts, chunks * (part + 1) / t.chunk_parts}},
-        memory_of(slot));
+    const int64_t of_chunks = i / parts % t.chunk_parts;
+    run_part(OfSample(problem, i / tasks, work),
+             {.blocks = blocks_of(i / parts / t.chunk_parts % t.block_tasks),
+              .chunks = {chunks * of_chunks / t.chunk_parts,
+                         chunks * (of_chunks + 1) / t.chunk_parts}},
+             i % parts, slot);
   });
   if (work.slabs != nullptr) {
-    ForRanges(crew, t.blocks, 1, [&](int slot, int64_t i, int64_t) {
-      run(work, {.blocks = {i, i + 1}, .adds_slabs = true}, memory_of(slot));
+    ForRanges(crew, t.blocks * parts, 1, [&](int slot, int64_t i, int64_t) {
+      const int64_t b = i / parts;
+      run_part(work, {.blocks = {b, b + 1}, .adds_slabs = true}, i % parts, slot);
     });
   }
   if (p.bias.present && !own_bias) RunBiasGradient(problem, operands, beta, team);

@@ -9,6 +9,7 @@
 #ifndef CONVGRAD_CPU_DIRECT_H_
 #define CONVGRAD_CPU_DIRECT_H_
 
+#include <array>
 #include <cstdint>
 #include <string>
 
@@ -52,6 +53,8 @@ struct DirectTiling {
   int64_t columns = 1;       // of a line that are computed at once
   int64_t column_tasks = 1;  // of each band
   int64_t chunk_parts = 1;   // of chunks that are summed side by side
+  int64_t tap_parts = 1;     // of more taps than fit into the memory of a task, and their taps
+  std::array<int64_t, kAxes> part_taps{};
   int64_t line_floats = 0;   // of lines that are kept, of a block, and how many they may be
   int64_t most_lines = 0;
   int64_t task_floats = 0;  // memory of a task
