@@ -32,6 +32,58 @@ int64_t PowerOfTwo(int64_t least) {
   return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(1, least))));
 }
 
+// The others stay in their order.
+void MoveAxisFirst(Problem& p, int a) {
+  std::rotate(p.axes.begin(), p.axes.begin() + a, p.axes.begin() + a + 1);
+  for (auto* s : {&p.x.s, &p.y.s, &p.w.s}) {
+    std::rotate(s->begin(), s->begin() + a, s->begin() + a + 1);
+  }
+}
+
+// One tap that reads every position in order.
+bool IsPlain(const Axis& axis) {
+  return axis.taps == 1 && axis.stride == 1 && axis.pad == 0 && axis.in == axis.out;
+}
+
+// Two such axes are one, if their positions follow each other in both tensors: 1x1 on 7x4 has one
+// line of 28 pixels. The order of pixels stays.
+void MergePlainAxes(Problem& p) {
+  for (int a = kAxes - 2; a >= 0;) {
+    Axis &outer = p.axes[a], &inner = p.axes[a + 1];
+    if (!IsPlain(outer) || !IsPlain(inner) || outer.in == 1 || inner.in == 1 ||
+        p.x.s[a] != p.x.s[a + 1] * inner.in || p.y.s[a] != p.y.s[a + 1] * inner.in) {
+      --a;
+      continue;
+    }
+    inner.in = inner.out = inner.in * outer.in;
+    outer = Axis{};
+    MoveAxisFirst(p, a);
+  }
+}
+
+// Lines of few pixels of many images: what is done for each line takes longer than multiplying.
+// Where an axis is free, lines go along images, which share the weights and nothing else. (Not
+// where pixels are summed, whose order is images first.)
+bool HasLinesOfImages(const Problem& p) {
+  constexpr int64_t kShort = 8, kImages = 32;
+  const Axis& last = p.axes[kAxes - 1];
+  const int64_t pixels = p.pass == Pass::kDgrad ? CeilDiv(last.in, last.stride) : last.out;
+  return p.pass != Pass::kWgrad && pixels < kShort && p.batch >= kImages &&
+         std::count(p.axes.begin(), p.axes.end(), Axis{}) > 0;
+}
+
+void TurnImagesToLines(Problem& p) {
+  MoveAxisFirst(p,
+                static_cast<int>(std::find(p.axes.begin(), p.axes.end(), Axis{}) - p.axes.begin()));
+  std::rotate(p.axes.begin(), p.axes.begin() + 1, p.axes.end());
+  for (auto* s : {&p.x.s, &p.y.s, &p.w.s}) std::rotate(s->begin(), s->begin() + 1, s->end());
+  Axis& last = p.axes[kAxes - 1];
+  last.in = last.out = p.batch;
+  p.x.s[kAxes - 1] = p.x.n;
+  p.y.s[kAxes - 1] = p.y.n;
+  p.batch = 1;
+}
+
 // A last axis of one position, as in [N, C, T, 1], makes way: lines go along it. Of gradients for
 // each image, one. Images that can be groups are.
 Problem WithLines(Problem p) {
@@ -45,9 +97,10 @@ Problem WithLines(Problem p) {
     p.w.g = p.bias.stride = 0;
   }
   for (int turns = 0; turns + 1 < kAxes && p.axes[kAxes - 1] == Axis{}; ++turns) {
-    std::rotate(p.axes.begin(), p.axes.end() - 1, p.axes.end());
-    for (auto* s : {&p.x.s, &p.y.s, &p.w.s}) std::rotate(s->begin(), s->end() - 1, s->end());
+    MoveAxisFirst(p, kAxes - 1);
   }
+  MergePlainAxes(p);
+  if (HasLinesOfImages(p)) TurnImagesToLines(p);
   return p;
 }
 
@@ -108,8 +161,8 @@ Contraction OfTaps(Contraction c, const DirectTiling& t, int64_t i) {
   return c;
 }
 
-// All taps at once; no columns: they do not fit.
-DirectTiling StackTilingOfTaps(const Contraction& c, const Problem& p, int lanes) {
+// All taps at once, of one block in so many floats; no columns: they do not fit.
+DirectTiling TilingOfTaps(const Contraction& c, const Problem& p, int lanes, int64_t floats) {
   DirectTiling t;
   t.vector_lanes = lanes;
   t.lanes = LanesOfBlock(lanes);
@@ -117,9 +170,9 @@ DirectTiling StackTilingOfTaps(const Contraction& c, const Problem& p, int lanes
   t.blocks = t.block_tasks = CeilDiv(p.groups * c.o, t.used);
   t.on_stack = true;
   t.in_place = IsInPlace(c, p, lanes);
-  if (!HasFewTaps(c) || !CutColumns(c, DirectTiling::kStackFloats, t)) t.columns = 0;
+  if (!HasFewTaps(c) || !CutColumns(c, floats, t)) t.columns = 0;
   if (t.in_place && t.columns > 0) {
-    t.blocks_each = std::clamp<int64_t>(DirectTiling::kStackFloats / TaskFloats(c, t), 1, t.blocks);
+    t.blocks_each = std::clamp<int64_t>(floats / TaskFloats(c, t), 1, t.blocks);
     t.block_tasks = CeilDiv(t.blocks, t.blocks_each);
   }
   return t;
@@ -127,14 +180,14 @@ DirectTiling StackTilingOfTaps(const Contraction& c, const Problem& p, int lanes
 
 // Of a wgrad of more taps than a task has memory for, parts: lines of taps first. Each tap is a sum
 // of its own, so that parts share nothing.
-DirectTiling StackTiling(const Contraction& c, const Problem& p, int lanes) {
-  DirectTiling t = StackTilingOfTaps(c, p, lanes);
+DirectTiling TilingOfParts(const Contraction& c, const Problem& p, int lanes, int64_t floats) {
+  DirectTiling t = TilingOfTaps(c, p, lanes, floats);
   if (t.columns > 0 || !c.sum_pixels) return t;
   Contraction part = c;
   for (GatherAxis& axis : part.axes) {
     while (axis.taps > 1 && t.columns == 0) {
       axis.taps = CeilDiv(axis.taps, 2);
-      t = StackTilingOfTaps(part, p, lanes);
+      t = TilingOfTaps(part, p, lanes, floats);
     }
   }
   for (int a = 0; a < kAxes; ++a) {
@@ -171,7 +224,11 @@ LineSlots SlotsOf(const Contraction& c, const DirectTiling& t, int64_t columns) 
   const GatherAxis& last = c.axes[kAxes - 1];
   s.span = SpanOf(last, columns);
   const int64_t read = std::min(kFar, columns * std::max<int64_t>(last.taps, 1));
-  s.sparse = read < s.span;
+  // Where channels are not next to each other, positions that are not are moved one by one: four
+  // times the time.
+  s.sparse = (c.g.channel == 1 ? 1 : 4) * read < s.span;
+  // Taps that are nearer to each other than pixels are read in their order.
+  s.by_pixels = s.sparse && last.taps >= 8 && last.tap_step > 0 && last.tap_step < last.pixel_step;
   if (s.sparse) s.span = read;
   s.line_floats = s.span * PositionFloats(c, t);
   const auto fits = [&](int64_t planes, int64_t lines) {
@@ -229,7 +286,8 @@ std::string DirectRefusal(const Problem& problem) {
   const Problem p = WithLines(problem);
   const Contraction c = MakeLargestPlainContraction(p);
   if (!c.sum_pixels && !HasFewTaps(c)) return "its kernel has too many taps";
-  if (StackTiling(c, p, PickedVectorUnit(p.type).lanes).columns == 0) {
+  const int lanes = PickedVectorUnit(p.type).lanes;
+  if (TilingOfParts(c, p, lanes, DirectTiling::kStackFloats).columns == 0) {
     return "its lines and taps do not fit into the memory of a task";
   }
   return "";
@@ -239,9 +297,21 @@ DirectTiling DirectTilingOf(const Problem& problem, int threads, int64_t limit) 
   const Problem p = WithLines(problem);
   const Contraction all = MakeLargestPlainContraction(p);
   const VectorUnit unit = PickedVectorUnit(p.type);
-  const DirectTiling stack = StackTiling(all, p, unit.lanes);
-  const Contraction c = OfTaps(all, stack, 0);  // no part has more
+  const DirectTiling stack = TilingOfParts(all, p, unit.lanes, DirectTiling::kStackFloats);
+  // Lines from the second-level cache. Each part of the taps copies them again: as few as it takes.
+  const int64_t block_floats = unit.l2_bytes / 8 / int64_t{sizeof(float)};
   DirectTiling t = stack;
+  if (stack.tap_parts > 1) {
+    t = TilingOfParts(all, p, unit.lanes, std::max(block_floats, DirectTiling::kStackFloats));
+  }
+  const Contraction c = OfTaps(all, t, 0);  // no part has more
+  // Of lines of images, parts for every thread.
+  const bool of_images = !c.sum_pixels && c.images < problem.batch && p.groups == problem.groups;
+  const auto cut_images = [&](DirectTiling& tiling) {
+    if (!of_images || threads == 1) return;
+    const int64_t each = CeilDiv(c.axes[kAxes - 1].pixels, 4 * int64_t{threads});
+    tiling.columns = std::min(tiling.columns, std::max<int64_t>(each, 16));
+  };
   const auto cut = [&](DirectTiling& tiling) {
     if (!c.sum_pixels) CutPixels(c, threads, tiling);
     const int64_t tasks = problem.samples() * tiling.block_tasks * tiling.image_tasks *
@@ -251,10 +321,9 @@ DirectTiling DirectTilingOf(const Problem& problem, int threads, int64_t limit) 
     const double most = std::clamp(WorkOf(problem) / 3e5, 1.0, double(threads));
     tiling.slots = std::clamp<int64_t>(tasks, 1, static_cast<int64_t>(most));
   };
-  // Lines from the second-level cache.
   t.on_stack = false;
-  const int64_t block_floats = unit.l2_bytes / 8 / int64_t{sizeof(float)};
   CutColumns(c, block_floats, t);
+  cut_images(t);
   t.line_floats = block_floats;
   t.most_lines = block_floats / 8;
   const bool channels_inside = c.g.channel == 1 || c.v.o == 1;
@@ -298,6 +367,7 @@ DirectTiling DirectTilingOf(const Problem& problem, int threads, int64_t limit) 
   cut(t);
   if (limit < 0 || t.workspace_bytes() <= limit) return t;
   t = stack;
+  cut_images(t);
   cut(t);
   return t;
 }
@@ -365,11 +435,11 @@ void RunDirect(const Problem& problem, const Operands& operands, float beta, con
   };
   ForRanges(crew, problem.samples() * tasks, 1, [&](int slot, int64_t i, int64_t) {
     const int64_t of_chunks = i / parts % t.chunk_parts;
-    run_part(OfSample(problem, i / tasks, work),
-             {.blocks = blocks_of(i / parts / t.chunk_parts % t.block_tasks),
-              .chunks = {chunks * of_chunks / t.chunk_parts,
-                         chunks * (of_chunks + 1) / t.chunk_parts}},
-             i % parts, slot);
+    run_part(
+        OfSample(problem, i / tasks, work),
+        {.blocks = blocks_of(i / parts / t.chunk_parts % t.block_tasks),
+         .chunks = {chunks * of_chunks / t.chunk_parts, chunks * (of_chunks + 1) / t.chunk_parts}},
+        i % parts, slot);
   });
   if (work.slabs != nullptr) {
     ForRanges(crew, t.blocks * parts, 1, [&](int slot, int64_t i, int64_t) {
@@ -400,8 +470,10 @@ double DirectSeconds(const Problem& problem, int threads) {
   const Contraction c = MakeLargestPlainContraction(p);
   const VectorUnit unit = PickedVectorUnit(problem.type);
   const double full = HasFours(c, unit.lanes) ? 0.4 : c.channels * c.o == 1 ? 0.25 : 0.14;
-  const double lanes = static_cast<double>(LanesOfBlock(unit.lanes));
-  const double share = full * std::min(1.0, static_cast<double>(p.groups * c.o) / lanes);
+  // Of a block that is not full, vectors without a channel are left out.
+  const double used = static_cast<double>(p.groups * c.o);
+  const double vectors = static_cast<double>(CeilDiv(p.groups * c.o, unit.lanes));
+  const double share = full * used / (vectors * unit.lanes);
   const double per_second = MultiplyAddsPerSecond(unit) * share * threads;
   return std::max(CountMultiplyAdds(problem) / per_second, CountBytes(problem) / (10e9 * threads));
 }

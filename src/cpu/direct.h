@@ -55,7 +55,7 @@ struct DirectTiling {
   int64_t chunk_parts = 1;   // of chunks that are summed side by side
   int64_t tap_parts = 1;     // of more taps than fit into the memory of a task, and their taps
   std::array<int64_t, kAxes> part_taps{};
-  int64_t line_floats = 0;   // of lines that are kept, of a block, and how many they may be
+  int64_t line_floats = 0;  // of lines that are kept, of a block, and how many they may be
   int64_t most_lines = 0;
   int64_t task_floats = 0;  // memory of a task
   int64_t slots = 1;        // tasks at a time
@@ -70,8 +70,9 @@ struct DirectTiling {
 
 // The lines of g that are in memory, of a block of o.
 struct LineSlots {
-  int64_t span = 1;     // positions of a line
-  bool sparse = false;  // only those that are read: for each tap, the columns
+  int64_t span = 1;        // positions of a line
+  bool sparse = false;     // only those that are read: for each tap, the columns
+  bool by_pixels = false;  // or, for each column, the taps
   int64_t line_floats = 0;
   bool keeps_planes = false;  // lines of several depths stay for the next depth
   bool keeps_lines = false;   // lines stay for the next line of v

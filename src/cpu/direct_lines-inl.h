@@ -39,14 +39,22 @@ struct BlockLines {
   int64_t plane;
 };
 
-// Channels of one position, `plane` floats from vector to vector.
+// Positions whose last vector of channels may go on into the next ones, which follow without a gap
+// and are there. (3 channels one by one took as long as 12.)
+inline int64_t PositionsBefore(int64_t step, int64_t channels, int64_t positions) {
+  return step == channels ? positions - CeilDiv(kLanes, std::max<int64_t>(step, 1)) : 0;
+}
+
+// Channels of one position, `plane` floats from vector to vector. `over`: the last vector is whole.
 template <class T>
-HWY_INLINE void LoadChannels(const T* from, int64_t channels, float* to, int64_t plane) {
+HWY_INLINE void LoadChannels(const T* from, int64_t channels, float* to, int64_t plane,
+                             bool over = false) {
   const D d;
   int64_t c = 0;
   for (; c + kLanes <= channels; c += kLanes, to += plane) {
     hn::StoreU(LoadBytes(d, from + c), d, to);
   }
+  if (over && c < channels) return hn::StoreU(LoadBytes(d, from + c), d, to);
   for (int64_t i = 0; c < channels; ++c, ++i) to[i] = Widen(LoadAt<T>(from, c));
 }
 
@@ -104,6 +112,7 @@ void LoadBlocks(const TensorLine<const T> line, int64_t positions, int64_t chann
     }
     return;
   }
+  const int64_t over = PositionsBefore(line.step, channels, positions);
   for (int64_t i = 0; i < positions; ++i) {
     const T* from = line.first + i * line.step;
     float* at = to.first + i * kLanes;
@@ -111,17 +120,21 @@ void LoadBlocks(const TensorLine<const T> line, int64_t positions, int64_t chann
     for (; c + kBlockLanes <= channels; c += kBlockLanes, at += to.step) {
       LoadChannels(from + c, kBlockLanes, at, to.plane);
     }
-    LoadChannels(from + c, channels - c, at, to.plane);
+    LoadChannels(from + c, channels - c, at, to.plane, i < over);
   }
 }
 
+// `over`: the last vector is whole. What it writes beyond is written again, by later positions.
 template <class T>
 HWY_INLINE void StoreChannels(const float* from, int64_t plane, const float* bias,
-                              int64_t bias_plane, int64_t channels, T* to) {
+                              int64_t bias_plane, int64_t channels, T* to, bool over = false) {
   const D d;
   int64_t c = 0;
   for (; c + kLanes <= channels; c += kLanes, from += plane, bias += bias_plane) {
     StoreBytes(hn::Add(hn::LoadU(d, from), hn::LoadU(d, bias)), d, to + c);
+  }
+  if (over && c < channels) {
+    return StoreBytes(hn::Add(hn::LoadU(d, from), hn::LoadU(d, bias)), d, to + c);
   }
   for (int64_t i = 0; c < channels; ++c, ++i) StoreAt(to, c, NarrowSum(from[i] + bias[i], T()));
 }
@@ -195,6 +208,7 @@ void StoreBlocks(const TensorLine<T> line, int64_t positions, int64_t channels,
     }
     return;
   }
+  const int64_t over = PositionsBefore(line.step, channels, positions);
   for (int64_t i = 0; i < positions; ++i) {
     T* const to = line.first + i * line.step;
     const float *at = from.first + i * kLanes, *add = bias.first;
@@ -202,7 +216,7 @@ void StoreBlocks(const TensorLine<T> line, int64_t positions, int64_t channels,
     for (; c + kBlockLanes <= channels; c += kBlockLanes, at += from.step, add += bias.step) {
       StoreChannels(at, from.plane, add, bias.plane, kBlockLanes, to + c);
     }
-    StoreChannels(at, from.plane, add, bias.plane, channels - c, to + c);
+    StoreChannels(at, from.plane, add, bias.plane, channels - c, to + c, i < over);
   }
 }
 
@@ -221,8 +235,44 @@ void LoadScaledBlocks(const TensorLine<T>& line, int64_t positions, int64_t chan
   }
 }
 
+// What SpreadChannels reads beyond its last position, and does not use.
+constexpr int64_t kBeyondPlain = 4;
+
+#if HWY_TARGET != HWY_SCALAR
+// Four lanes of SpreadChannels, of o that lie in up to four groups; lane by lane it took 4 times as
+// long as all the rest of a channel multiplier of 3.
+HWY_INLINE void SpreadToFour(const float* from, int64_t from_step, int64_t positions,
+                             int64_t channels, const int64_t (&groups)[4], float* to) {
+  const D4 d;
+  if (channels == 1) {
+    int32_t relative[4];
+    for (int l = 0; l < 4; ++l) relative[l] = static_cast<int32_t>(groups[l] - groups[0]);
+    const auto table = hn::SetTableIndices(d, relative);
+    for (int64_t i = 0; i < positions; ++i) {
+      const V4 near = hn::LoadU(d, from + groups[0] + i * from_step);
+      hn::StoreU(hn::TableLookupLanes(near, table), d, to + i * kLanes);
+    }
+    return;
+  }
+  for (int64_t i = 0; i < positions; ++i, from += from_step, to += channels * kLanes) {
+    for (int64_t k = 0; k < channels; k += 4) {
+      // The last four again, but of fewer than four those that are there.
+      const int64_t ci = channels < 4 ? 0 : std::min(k, channels - 4);
+      const auto load = [&](int l)
+                            HWY_ATTR { return hn::LoadU(d, from + groups[l] * channels + ci); };
+      const FourRows turned = Turn(load(0), load(1), load(2), load(3));
+      float* const at = to + ci * kLanes;
+      hn::StoreU(turned.k0, d, at);
+      hn::StoreU(turned.k1, d, at + kLanes);
+      if (channels > 2) hn::StoreU(turned.k2, d, at + 2 * kLanes);
+      if (channels > 3) hn::StoreU(turned.k3, d, at + 3 * kLanes);
+    }
+  }
+}
+#endif
+
 // Of one block: from [position, channels of its groups] to planes of [position, channel of a group,
-// lane]. The lanes of a group's o all have that group's channel.
+// lane]. The lanes of a group's o all have that group's channel. Reads kBeyondPlain floats more.
 HWY_INLINE void SpreadChannels(const float* from, int64_t positions, int64_t channels, int64_t o,
                                int64_t lanes, float* to, int64_t plane) {
   const D d;
@@ -237,16 +287,13 @@ HWY_INLINE void SpreadChannels(const float* from, int64_t positions, int64_t cha
       }
       continue;
     }
-    const float* group[kLanes];  // of each lane; those that do not exist are the last one's
-    for (int64_t l = 0; l < kLanes; ++l) {
-      group[l] = from + std::min(first + l, lanes - 1) / o * channels;
+#if HWY_TARGET != HWY_SCALAR
+    for (int64_t l = 0; l < kLanes; l += 4) {
+      int64_t groups[4];  // of lanes that do not exist, the last one's
+      for (int k = 0; k < 4; ++k) groups[k] = std::min(first + l + k, lanes - 1) / o;
+      SpreadToFour(from, from_step, positions, channels, groups, to + l);
     }
-    for (int64_t i = 0; i < positions; ++i) {
-      for (int64_t ci = 0; ci < channels; ++ci) {
-        float* const at = to + (i * channels + ci) * kLanes;
-        for (int l = 0; l < kLanes; ++l) at[l] = group[l][i * from_step + ci];
-      }
-    }
+#endif
   }
 }
 
@@ -255,6 +302,9 @@ template <class T>
 HWY_INLINE void LoadPlain(const TensorLine<const T>& line, int64_t positions, int64_t channels,
                           float* to) {
   int64_t c = 0;
+  if (line.channel_step == 1 && line.step == channels) {
+    return LoadChannels(line.first, positions * channels, to, kLanes);
+  }
 #if HWY_TARGET != HWY_SCALAR
   if (line.step == 1 && line.channel_step != 1) {
     for (; c + 4 <= channels; c += 4) {
