@@ -48,6 +48,7 @@ bool IsPlain(const Axis& axis) {
 // Two such axes are one, if their positions follow each other in both tensors: 1x1 on 7x4 has one
 // line of 28 pixels. The order of pixels stays.
 void MergePlainAxes(Problem& p) {
+  if (p.axes[1] == Axis{}) MoveAxisFirst(p, 1);
   for (int a = kAxes - 2; a >= 0;) {
     Axis &outer = p.axes[a], &inner = p.axes[a + 1];
     if (!IsPlain(outer) || !IsPlain(inner) || outer.in == 1 || inner.in == 1 ||
@@ -305,12 +306,13 @@ DirectTiling DirectTilingOf(const Problem& problem, int threads, int64_t limit) 
     t = TilingOfParts(all, p, unit.lanes, std::max(block_floats, DirectTiling::kStackFloats));
   }
   const Contraction c = OfTaps(all, t, 0);  // no part has more
-  // Of lines of images, parts for every thread.
+  // Of lines of images, parts for every thread, and no more than stay in L1 while one position of
+  // them is copied after the other.
   const bool of_images = !c.sum_pixels && c.images < problem.batch && p.groups == problem.groups;
   const auto cut_images = [&](DirectTiling& tiling) {
-    if (!of_images || threads == 1) return;
+    constexpr int64_t kLeast = 16, kMost = 64;
     const int64_t each = CeilDiv(c.axes[kAxes - 1].pixels, 4 * int64_t{threads});
-    tiling.columns = std::min(tiling.columns, std::max<int64_t>(each, 16));
+    if (of_images) tiling.columns = std::min(tiling.columns, std::clamp(each, kLeast, kMost));
   };
   const auto cut = [&](DirectTiling& tiling) {
     if (!c.sum_pixels) CutPixels(c, threads, tiling);

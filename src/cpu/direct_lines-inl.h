@@ -248,9 +248,17 @@ HWY_INLINE void SpreadToFour(const float* from, int64_t from_step, int64_t posit
     int32_t relative[4];
     for (int l = 0; l < 4; ++l) relative[l] = static_cast<int32_t>(groups[l] - groups[0]);
     const auto table = hn::SetTableIndices(d, relative);
-    for (int64_t i = 0; i < positions; ++i) {
-      const V4 near = hn::LoadU(d, from + groups[0] + i * from_step);
-      hn::StoreU(hn::TableLookupLanes(near, table), d, to + i * kLanes);
+    from += groups[0];
+    int64_t i = 0;
+    for (; i + 4 <= positions; i += 4, from += 4 * from_step, to += 4 * kLanes) {
+#pragma GCC unroll 4
+      for (int k = 0; k < 4; ++k) {
+        const V4 near = hn::LoadU(d, from + k * from_step);
+        hn::StoreU(hn::TableLookupLanes(near, table), d, to + k * kLanes);
+      }
+    }
+    for (; i < positions; ++i, from += from_step, to += kLanes) {
+      hn::StoreU(hn::TableLookupLanes(hn::LoadU(d, from), table), d, to);
     }
     return;
   }
@@ -278,11 +286,12 @@ HWY_INLINE void SpreadChannels(const float* from, int64_t positions, int64_t cha
   const D d;
   const int64_t from_step = lanes / o * channels;
   for (int64_t first = 0; first < lanes; first += kLanes, to += plane) {
-    if (o % kLanes == 0) {
-      const float* const group = from + first / o * channels;
-      for (int64_t i = 0; i < positions; ++i) {
-        for (int64_t ci = 0; ci < channels; ++ci) {
-          hn::StoreU(hn::Set(d, group[i * from_step + ci]), d, to + (i * channels + ci) * kLanes);
+    if (o % kLanes == 0 && (channels > 1 || HWY_TARGET == HWY_SCALAR)) {
+      const float* group = from + first / o * channels;
+      float* at = to;
+      for (int64_t i = 0; i < positions; ++i, group += from_step) {
+        for (int64_t ci = 0; ci < channels; ++ci, at += kLanes) {
+          hn::StoreU(hn::Set(d, group[ci]), d, at);
         }
       }
       continue;
