@@ -131,7 +131,7 @@ std::optional<std::string> Difference(const TensorBuffer& got, const TensorBuffe
 }
 
 struct Tally {
-  int compared = 0, refused = 0;
+  int compared = 0, refused = 0, limited = 0;
   int64_t nans = 0, numbers = 0;
 };
 
@@ -156,7 +156,13 @@ std::optional<std::string> FailureOf(const Case& item, Data data, uint64_t seed,
     const uint64_t place = seed + turn;  // five has no divisor in common with twelve
     options.threads = kThreads[place % 4];
     options.workspace_limit = kLimits[place / 4 % 3];
-    const std::optional<std::vector<TensorBuffer>> got = subject.Run(options);
+    std::optional<std::vector<TensorBuffer>> got = subject.Run(options);
+    if (!got && options.workspace_limit >= 0) {  // a kernel that only workspace has room for
+      ++tally.limited;
+      options.kernel = "";
+      got = subject.Run(options);
+      options.kernel = "direct";
+    }
     if (!got) return "direct refuses some numbers of threads only";
     ++tally.compared;
     for (size_t i = 0; i < got->size(); ++i) {
@@ -399,6 +405,8 @@ TEST(Direct, HasTheBitsOfContractInEveryShape) {
   }
   // Blocks of wide vectors take twice the memory, and fewer shapes fit.
   EXPECT_GT(tally.compared, (HasWideBlocks() ? 20 : 40) * tally.refused);
+  EXPECT_GT(tally.limited, 0);
+  EXPECT_GT(tally.compared, 10 * tally.limited);
   EXPECT_GT(tally.nans, 0);
 }
 
@@ -530,7 +538,7 @@ void ExpectGuardedWorkspace(BitsCase& item, const Options& options,
 }
 
 TEST(Direct, TouchesNoMoreWorkspaceThanItsPlanSays) {
-  int turn = 0, needing = 0, refused = 0;
+  int turn = 0, needing = 0, refused = 0, limited = 0;
   for (const Shape& s : kShapes) {
     const BitsProblem problem{"",       s.batch, s.groups, s.groups * s.icg, s.groups * s.ocg,
                               s.extent, s.taps,  s.stride, s.dilation,       s.pad};
@@ -554,6 +562,10 @@ TEST(Direct, TouchesNoMoreWorkspaceThanItsPlanSays) {
       for (const int64_t limit : kLimits) {
         options.threads = kThreads[turn % 4];
         options.workspace_limit = limit;
+        if (limit >= 0 && !item.MakePlan(options).ok()) {
+          ++limited;
+          continue;
+        }
         needing += item.MakePlan(options)->workspace_bytes() > 0;
         SCOPED_TRACE(tools::ToText(item.operation(), item.InputDescs(), item.OutputDescs()) + ", " +
                      std::to_string(options.threads) + " threads, limit " + std::to_string(limit));
@@ -563,6 +575,7 @@ TEST(Direct, TouchesNoMoreWorkspaceThanItsPlanSays) {
     }
   }
   EXPECT_GT(needing, 50);
+  EXPECT_GT(turn, (HasWideBlocks() ? 1 : 10) * limited);
   // Blocks of wide vectors take twice the memory, and fewer shapes fit.
   EXPECT_GT(turn, (HasWideBlocks() ? 5 : 13) * refused);
 }

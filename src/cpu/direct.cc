@@ -64,13 +64,26 @@ void MergePlainAxes(Problem& p) {
 
 // Lines of few pixels of many images: what is done for each line takes longer than multiplying.
 // Where an axis is free, lines go along images, which share the weights and nothing else. (Not
-// where pixels are summed, whose order is images first.)
+// where pixels are summed, whose order is images first.) They are worth it where what is copied
+// stays for all pixels that read it, or where there is little to multiply: of 4 to 3 channels of
+// 17x7, 7x7 taps of stride 2, they take three times as long on a Neoverse-N1.
 bool HasLinesOfImages(const Problem& p) {
   constexpr int64_t kShort = 8, kImages = 32;
+  constexpr double kKept = 128, kFewTerms = 64;
+  const bool dgrad = p.pass == Pass::kDgrad;
   const Axis& last = p.axes[kAxes - 1];
-  const int64_t pixels = p.pass == Pass::kDgrad ? CeilDiv(last.in, last.stride) : last.out;
-  return p.pass != Pass::kWgrad && pixels < kShort && p.batch >= kImages &&
-         std::count(p.axes.begin(), p.axes.end(), Axis{}) > 0;
+  const int64_t pixels = dgrad ? CeilDiv(last.in, last.stride) : last.out;
+  if (p.pass == Pass::kWgrad || pixels >= kShort || p.batch < kImages ||
+      std::count(p.axes.begin(), p.axes.end(), Axis{}) == 0) {
+    return false;
+  }
+  double read = static_cast<double>(dgrad ? p.co : p.ci), terms = read, written = 1;
+  for (const Axis& axis : p.axes) {
+    read *= static_cast<double>(PowerOfTwo(dgrad ? axis.out : axis.in));
+    written *= static_cast<double>(dgrad ? axis.in : axis.out);
+    terms *= static_cast<double>(dgrad ? CeilDiv(axis.taps, axis.stride) : axis.taps);
+  }
+  return written == 1 || read <= kKept || terms * static_cast<double>(pixels) < kFewTerms;
 }
 
 void TurnImagesToLines(Problem& p) {
@@ -118,13 +131,13 @@ int64_t MostColumns(const Contraction& c, const DirectTiling& t) {
   return std::clamp<int64_t>((int64_t{4} << 10) / (t.blocks * t.lanes), 8, kMost);
 }
 
-// As many columns at once as `floats` allow one block; false: not even eight.
-bool CutColumns(const Contraction& c, int64_t floats, DirectTiling& t) {
+// As many columns at once as `floats` allow one block; false: not even `least`.
+bool CutColumns(const Contraction& c, int64_t floats, int64_t least, DirectTiling& t) {
   const int64_t most = MostColumns(c, t);
   for (t.columns = std::clamp<int64_t>(c.axes[kAxes - 1].pixels, 1, most);;
        t.columns = CeilDiv(t.columns, 2)) {
     if (TaskFloats(c, t) <= floats) return true;
-    if (t.columns <= 8) return false;
+    if (t.columns <= least) return false;
   }
 }
 
@@ -163,7 +176,9 @@ Contraction OfTaps(Contraction c, const DirectTiling& t, int64_t i) {
 }
 
 // All taps at once, of one block in so many floats; no columns: they do not fit.
-DirectTiling TilingOfTaps(const Contraction& c, const Problem& p, int lanes, int64_t floats) {
+constexpr int64_t kFewColumns = 8;
+DirectTiling TilingOfTaps(const Contraction& c, const Problem& p, int lanes, int64_t floats,
+                          int64_t least_columns = kFewColumns) {
   DirectTiling t;
   t.vector_lanes = lanes;
   t.lanes = LanesOfBlock(lanes);
@@ -171,7 +186,7 @@ DirectTiling TilingOfTaps(const Contraction& c, const Problem& p, int lanes, int
   t.blocks = t.block_tasks = CeilDiv(p.groups * c.o, t.used);
   t.on_stack = true;
   t.in_place = IsInPlace(c, p, lanes);
-  if (!HasFewTaps(c) || !CutColumns(c, floats, t)) t.columns = 0;
+  if (!HasFewTaps(c) || !CutColumns(c, floats, least_columns, t)) t.columns = 0;
   if (t.in_place && t.columns > 0) {
     t.blocks_each = std::clamp<int64_t>(floats / TaskFloats(c, t), 1, t.blocks);
     t.block_tasks = CeilDiv(t.blocks, t.blocks_each);
@@ -196,6 +211,14 @@ DirectTiling TilingOfParts(const Contraction& c, const Problem& p, int lanes, in
     t.tap_parts *= CeilDiv(std::max<int64_t>(1, c.axes[a].taps), t.part_taps[a]);
   }
   return t;
+}
+
+// fprop, dgrad: a kernel that only workspace has room for, since all taps of an element are one
+// sum. As many columns as fit beside it into half of L2. (64 channels of 1024 taps, stride 512, on
+// a Neoverse-N1: a contraction of each group took 15 times as long.)
+constexpr int64_t kNoLimit = -1;
+DirectTiling TilingOfManyTaps(const Contraction& c, const Problem& p, const VectorUnit& unit) {
+  return TilingOfTaps(c, p, unit.lanes, unit.l2_bytes / 2 / int64_t{sizeof(float)}, 1);
 }
 
 // Tasks for all threads: of images, which share nothing but the weights; then bands, of some
@@ -279,7 +302,7 @@ DirectMemory MemoryOf(const Contraction& c, const DirectTiling& t) {
   return m;
 }
 
-std::string DirectRefusal(const Problem& problem) {
+std::string DirectRefusal(const Problem& problem, int threads, int64_t limit) {
   if (!HasGroupsOfImages(problem)) {
     if (problem.groups <= 1) return "there is one group";
     if (!HasSmallGroups(problem)) return "groups have more than 16 channels";
@@ -287,9 +310,13 @@ std::string DirectRefusal(const Problem& problem) {
   const Problem p = WithLines(problem);
   const Contraction c = MakeLargestPlainContraction(p);
   if (!c.sum_pixels && !HasFewTaps(c)) return "its kernel has too many taps";
-  const int lanes = PickedVectorUnit(p.type).lanes;
-  if (TilingOfParts(c, p, lanes, DirectTiling::kStackFloats).columns == 0) {
+  const VectorUnit unit = PickedVectorUnit(p.type);
+  if (TilingOfParts(c, p, unit.lanes, DirectTiling::kStackFloats).columns > 0) return "";
+  if (TilingOfManyTaps(c, p, unit).columns == 0) {
     return "its lines and taps do not fit into the memory of a task";
+  }
+  if (limit >= 0 && DirectTilingOf(problem, threads, kNoLimit).workspace_bytes() > limit) {
+    return "its lines and taps do not fit into the workspace";
   }
   return "";
 }
@@ -301,7 +328,8 @@ DirectTiling DirectTilingOf(const Problem& problem, int threads, int64_t limit) 
   const DirectTiling stack = TilingOfParts(all, p, unit.lanes, DirectTiling::kStackFloats);
   // Lines from the second-level cache. Each part of the taps copies them again: as few as it takes.
   const int64_t block_floats = unit.l2_bytes / 8 / int64_t{sizeof(float)};
-  DirectTiling t = stack;
+  const bool many_taps = stack.columns == 0;
+  DirectTiling t = many_taps ? TilingOfManyTaps(all, p, unit) : stack;
   if (stack.tap_parts > 1) {
     t = TilingOfParts(all, p, unit.lanes, std::max(block_floats, DirectTiling::kStackFloats));
   }
@@ -324,7 +352,7 @@ DirectTiling DirectTilingOf(const Problem& problem, int threads, int64_t limit) 
     tiling.slots = std::clamp<int64_t>(tasks, 1, static_cast<int64_t>(most));
   };
   t.on_stack = false;
-  CutColumns(c, block_floats, t);
+  if (!many_taps) CutColumns(c, block_floats, kFewColumns, t);
   cut_images(t);
   t.line_floats = block_floats;
   t.most_lines = block_floats / 8;
@@ -367,7 +395,7 @@ DirectTiling DirectTilingOf(const Problem& problem, int threads, int64_t limit) 
   t.task_floats = CeilDiv(TaskFloats(c, t), 16) * 16;
   t.on_stack = t.task_floats <= DirectTiling::kStackFloats;
   cut(t);
-  if (limit < 0 || t.workspace_bytes() <= limit) return t;
+  if (limit < 0 || many_taps || t.workspace_bytes() <= limit) return t;
   t = stack;
   cut_images(t);
   cut(t);
@@ -467,11 +495,11 @@ std::string DirectText(const Problem& problem, int threads, int64_t limit) {
 
 double DirectSeconds(const Problem& problem, int threads) {
   // Of what the vector unit multiplies depthwise 20 to 35 %, groups of fours 32 to 47, where
-  // channels are copied for each o 14; and 10 GB/s for each thread.
+  // channels are copied for each o 14 to 20; and 10 GB/s for each thread.
   const Problem p = WithLines(problem);
   const Contraction c = MakeLargestPlainContraction(p);
   const VectorUnit unit = PickedVectorUnit(problem.type);
-  const double full = HasFours(c, unit.lanes) ? 0.4 : c.channels * c.o == 1 ? 0.25 : 0.14;
+  const double full = HasFours(c, unit.lanes) ? 0.4 : c.channels * c.o == 1 ? 0.25 : 0.17;
   // Of a block that is not full, vectors without a channel are left out.
   const double used = static_cast<double>(p.groups * c.o);
   const double vectors = static_cast<double>(CeilDiv(p.groups * c.o, unit.lanes));

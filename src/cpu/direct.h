@@ -129,7 +129,7 @@ void RunDirectBF16(const DirectWork& work, const DirectTask& task, float* memory
 void RunDirectF16(const DirectWork& work, const DirectTask& task, float* memory);
 
 // Empty: it can run the problem.
-std::string DirectRefusal(const Problem& problem);
+std::string DirectRefusal(const Problem& problem, int threads, int64_t workspace_limit);
 DirectTiling DirectTilingOf(const Problem& problem, int threads, int64_t workspace_limit);
 std::string DirectText(const Problem& problem, int threads, int64_t workspace_limit);
 double DirectSeconds(const Problem& problem, int threads);
