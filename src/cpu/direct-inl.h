@@ -109,7 +109,8 @@ class CopiedLines : public DirectTaskOf<T, U, CopiedLines<T, U>> {
     const TensorLine<const T> line{
         this->LineOfG(image, depth, height) + (position + inside * step) * c_.g.at[2],
         end - inside > 1 ? step * c_.g.at[2] : 0, c_.g.channel,
-        2 * c_.axes[1].pixel_step * c_.g.at[1]};
+        2 * c_.axes[1].pixel_step * c_.g.at[1],
+        c_.g.channel == 1 && c_.g.at[2] == work_.groups * c_.channels};
     at += inside;
     if (is_plain()) {
       return LoadBlocks(line, end - inside, o_count_,
@@ -252,7 +253,7 @@ class CopiedLines : public DirectTaskOf<T, U, CopiedLines<T, U>> {
   void SumPixelsOfLine(int64_t image, int64_t line, int64_t column, int64_t pixels) {
     const TensorLine<const T> v{
         static_cast<const T*>(work_.other) + this->PixelOfV(image, line, column), c_.v.at[2],
-        c_.v.o, c_.v.at[1]};
+        c_.v.o, c_.v.at[1], c_.v.o == 1 && c_.v.at[2] == work_.groups * c_.o};
     if (t_.used == kBlockLanes) {
       LoadBlocks(v, pixels, o_count_, Blocks(Line(0), v_plane_));
     } else {

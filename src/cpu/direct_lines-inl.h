@@ -9,6 +9,8 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
+#include <type_traits>
 
 #include "cpu/direct.h"
 #include "cpu/rect-inl.h"
@@ -29,6 +31,9 @@ struct TensorLine {
   int64_t step;
   int64_t channel_step;
   int64_t ahead;  // to the line that will be needed after the next one
+  // From one position to the next there is nothing but elements of the tensor: the last vector of
+  // channels may read on into them.
+  bool dense = false;
 };
 
 // Lines of blocks of lanes, `step` floats from block to block; each is a plane for each of its
@@ -39,10 +44,11 @@ struct BlockLines {
   int64_t plane;
 };
 
-// Positions whose last vector of channels may go on into the next ones, which follow without a gap
-// and are there. (3 channels one by one took as long as 12.)
-inline int64_t PositionsBefore(int64_t step, int64_t channels, int64_t positions) {
-  return step == channels ? positions - CeilDiv(kLanes, std::max<int64_t>(step, 1)) : 0;
+// Positions whose last vector of channels ends before the last position does. (3 channels one by
+// one took as long as 12.)
+template <class T>
+int64_t PositionsBefore(const TensorLine<T>& line, int64_t positions) {
+  return positions - CeilDiv(kLanes - 1, std::max<int64_t>(line.step, 1));
 }
 
 // Channels of one position, `plane` floats from vector to vector. `over`: the last vector is whole.
@@ -112,8 +118,15 @@ void LoadBlocks(const TensorLine<const T> line, int64_t positions, int64_t chann
     }
     return;
   }
-  const int64_t over = PositionsBefore(line.step, channels, positions);
-  for (int64_t i = 0; i < positions; ++i) {
+  const int64_t over = line.dense ? PositionsBefore(line, positions) : 0;
+  int64_t i = 0;
+  if (channels < kLanes) {
+    const D d;
+    for (; i < over; ++i) {
+      hn::StoreU(LoadBytes(d, line.first + i * line.step), d, to.first + i * kLanes);
+    }
+  }
+  for (; i < positions; ++i) {
     const T* from = line.first + i * line.step;
     float* at = to.first + i * kLanes;
     int64_t c = 0;
@@ -121,6 +134,30 @@ void LoadBlocks(const TensorLine<const T> line, int64_t positions, int64_t chann
       LoadChannels(from + c, kBlockLanes, at, to.plane);
     }
     LoadChannels(from + c, channels - c, at, to.plane, i < over);
+  }
+}
+
+// The first of a vector's lanes.
+template <class T>
+HWY_INLINE void StoreFew(V value, int64_t lanes, T* to) {
+  T all[kLanes];
+  StoreBytes(value, D(), all);
+  const auto copy = [&](int64_t first, auto count) HWY_ATTR {
+    std::memcpy(static_cast<void*>(to + first), all + first, count() * sizeof(T));
+  };
+  int64_t first = 0;
+  if constexpr (kLanes > 8) {
+    if (lanes & 8) copy(first, std::integral_constant<size_t, 8>());
+    first += lanes & 8;
+  }
+  if constexpr (kLanes > 4) {
+    if (lanes & 4) copy(first, std::integral_constant<size_t, 4>());
+    first += lanes & 4;
+  }
+  if constexpr (kLanes > 1) {
+    if (lanes & 2) copy(first, std::integral_constant<size_t, 2>());
+    first += lanes & 2;
+    if (lanes & 1) copy(first, std::integral_constant<size_t, 1>());
   }
 }
 
@@ -133,10 +170,9 @@ HWY_INLINE void StoreChannels(const float* from, int64_t plane, const float* bia
   for (; c + kLanes <= channels; c += kLanes, from += plane, bias += bias_plane) {
     StoreBytes(hn::Add(hn::LoadU(d, from), hn::LoadU(d, bias)), d, to + c);
   }
-  if (over && c < channels) {
-    return StoreBytes(hn::Add(hn::LoadU(d, from), hn::LoadU(d, bias)), d, to + c);
-  }
-  for (int64_t i = 0; c < channels; ++c, ++i) StoreAt(to, c, NarrowSum(from[i] + bias[i], T()));
+  if (c == channels) return;
+  const V last = hn::Add(hn::LoadU(d, from), hn::LoadU(d, bias));
+  over ? StoreBytes(last, d, to + c) : StoreFew(last, channels - c, to + c);
 }
 
 #if HWY_TARGET != HWY_SCALAR
@@ -208,7 +244,8 @@ void StoreBlocks(const TensorLine<T> line, int64_t positions, int64_t channels,
     }
     return;
   }
-  const int64_t over = PositionsBefore(line.step, channels, positions);
+  const int64_t over =
+      line.step == channels ? PositionsBefore(line, positions) : 0;
   for (int64_t i = 0; i < positions; ++i) {
     T* const to = line.first + i * line.step;
     const float *at = from.first + i * kLanes, *add = bias.first;
