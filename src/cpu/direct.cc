@@ -303,9 +303,14 @@ DirectMemory MemoryOf(const Contraction& c, const DirectTiling& t) {
 }
 
 std::string DirectRefusal(const Problem& problem, int threads, int64_t limit) {
-  if (!HasGroupsOfImages(problem)) {
-    if (problem.groups <= 1) return "there is one group";
-    if (!HasSmallGroups(problem)) return "groups have more than 16 channels";
+  if (!HasGroupsOfImages(problem) && !HasSmallGroups(problem)) {
+    if (problem.groups > 1) return "groups have more than 16 channels";
+    if (!HasOneSmallGroup(problem)) {
+      return "there is one group, of more than 16 channels or with phases as columns";
+    }
+    if (PickedVectorUnit(problem.type).terms_each > 1) {
+      return "there is one group, of which this CPU multiplies several terms at once";
+    }
   }
   const Problem p = WithLines(problem);
   const Contraction c = MakeLargestPlainContraction(p);

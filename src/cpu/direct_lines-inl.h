@@ -244,8 +244,7 @@ void StoreBlocks(const TensorLine<T> line, int64_t positions, int64_t channels,
     }
     return;
   }
-  const int64_t over =
-      line.step == channels ? PositionsBefore(line, positions) : 0;
+  const int64_t over = line.step == channels ? PositionsBefore(line, positions) : 0;
   for (int64_t i = 0; i < positions; ++i) {
     T* const to = line.first + i * line.step;
     const float *at = from.first + i * kLanes, *add = bias.first;
