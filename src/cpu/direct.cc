@@ -504,7 +504,12 @@ double DirectSeconds(const Problem& problem, int threads) {
   const Problem p = WithLines(problem);
   const Contraction c = MakeLargestPlainContraction(p);
   const VectorUnit unit = PickedVectorUnit(problem.type);
-  const double full = HasFours(c, unit.lanes) ? 0.4 : c.channels * c.o == 1 ? 0.25 : 0.17;
+  // Lines of which positions are moved one by one, for far taps or far pixels of a sum, 6.
+  const GatherAxis& last = c.axes[kAxes - 1];
+  const bool apart = c.g.channel != 1 && ((last.taps > 1 && std::abs(last.tap_step) > 1) ||
+                                          (c.sum_pixels && last.pixel_step > 1));
+  const double spread = apart ? 0.06 : 0.17;
+  const double full = HasFours(c, unit.lanes) ? 0.4 : c.channels * c.o == 1 ? 0.25 : spread;
   // Of a block that is not full, vectors without a channel are left out.
   const double used = static_cast<double>(p.groups * c.o);
   const double vectors = static_cast<double>(CeilDiv(p.groups * c.o, unit.lanes));

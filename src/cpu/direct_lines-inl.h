@@ -60,7 +60,7 @@ HWY_INLINE void LoadChannels(const T* from, int64_t channels, float* to, int64_t
   for (; c + kLanes <= channels; c += kLanes, to += plane) {
     hn::StoreU(LoadBytes(d, from + c), d, to);
   }
-  if (over && c < channels) return hn::StoreU(LoadBytes(d, from + c), d, to);
+  if (over && c + 1 < channels) return hn::StoreU(LoadBytes(d, from + c), d, to);
   for (int64_t i = 0; c < channels; ++c, ++i) to[i] = Widen(LoadAt<T>(from, c));
 }
 
@@ -171,6 +171,7 @@ HWY_INLINE void StoreChannels(const float* from, int64_t plane, const float* bia
     StoreBytes(hn::Add(hn::LoadU(d, from), hn::LoadU(d, bias)), d, to + c);
   }
   if (c == channels) return;
+  if (c + 1 == channels) return StoreAt(to, c, NarrowSum(from[0] + bias[0], T()));
   const V last = hn::Add(hn::LoadU(d, from), hn::LoadU(d, bias));
   over ? StoreBytes(last, d, to + c) : StoreFew(last, channels - c, to + c);
 }
@@ -298,19 +299,22 @@ HWY_INLINE void SpreadToFour(const float* from, int64_t from_step, int64_t posit
     }
     return;
   }
-  for (int64_t i = 0; i < positions; ++i, from += from_step, to += channels * kLanes) {
+  const float* group[4];
+  for (int l = 0; l < 4; ++l) group[l] = from + groups[l] * channels;
+  for (int64_t i = 0; i < positions; ++i, to += channels * kLanes) {
     for (int64_t k = 0; k < channels; k += 4) {
       // The last four again, but of fewer than four those that are there.
       const int64_t ci = channels < 4 ? 0 : std::min(k, channels - 4);
-      const auto load = [&](int l)
-                            HWY_ATTR { return hn::LoadU(d, from + groups[l] * channels + ci); };
-      const FourRows turned = Turn(load(0), load(1), load(2), load(3));
+      const FourRows turned = Turn(hn::LoadU(d, group[0] + ci), hn::LoadU(d, group[1] + ci),
+                                   hn::LoadU(d, group[2] + ci), hn::LoadU(d, group[3] + ci));
       float* const at = to + ci * kLanes;
       hn::StoreU(turned.k0, d, at);
       hn::StoreU(turned.k1, d, at + kLanes);
       if (channels > 2) hn::StoreU(turned.k2, d, at + 2 * kLanes);
       if (channels > 3) hn::StoreU(turned.k3, d, at + 3 * kLanes);
     }
+#pragma GCC unroll 4
+    for (int l = 0; l < 4; ++l) group[l] += from_step;
   }
 }
 #endif
