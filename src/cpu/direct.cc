@@ -504,10 +504,11 @@ double DirectSeconds(const Problem& problem, int threads) {
   const Problem p = WithLines(problem);
   const Contraction c = MakeLargestPlainContraction(p);
   const VectorUnit unit = PickedVectorUnit(problem.type);
-  // Lines of which positions are moved one by one, for far taps or far pixels of a sum, 6.
+  // Lines of which positions are moved one by one, for far taps or for far pixels of a sum, 6.
   const GatherAxis& last = c.axes[kAxes - 1];
-  const bool apart = c.g.channel != 1 && ((last.taps > 1 && std::abs(last.tap_step) > 1) ||
-                                          (c.sum_pixels && last.pixel_step > 1));
+  const bool far_taps = last.taps > 1 && std::abs(last.tap_step) > 1 && last.pixels >= 16;
+  const bool far_pixels = c.sum_pixels && last.pixel_step > 1 && last.pixel_step >= last.taps;
+  const bool apart = c.g.channel != 1 && (far_taps || far_pixels);
   const double spread = apart ? 0.06 : 0.17;
   const double full = HasFours(c, unit.lanes) ? 0.4 : c.channels * c.o == 1 ? 0.25 : spread;
   // Of a block that is not full, vectors without a channel are left out.
