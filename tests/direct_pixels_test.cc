@@ -121,7 +121,9 @@ TEST(DirectPixels, HasTheBitsOfContractForLinesOfAnyNumber) {
     ExpectBitsOfContract(problem, tally);
     if (HasFatalFailure()) return;
   }
-  EXPECT_GT(tally.along_pixels, 10 * tally.other);
+  // Others are of 16 bits and more than 27 taps, or too long.
+  EXPECT_GT(tally.along_pixels, 3 * tally.other);
+  EXPECT_GT(tally.other, 0);
 }
 
 }  // namespace

@@ -229,6 +229,11 @@ void CropTaps(Contraction& c) {
   }
 }
 
+bool IsSmallGroup(const Problem& p) {
+  constexpr int64_t kSmall = 16;
+  return p.ci > 0 && p.ci <= kSmall && p.co > 0 && p.co <= kSmall;
+}
+
 // As even as they can be, and none longer than `most`.
 int64_t EvenBlock(int64_t extent, int64_t most) {
   if (extent <= 0) return 1;
@@ -298,9 +303,10 @@ Contraction MakeContraction(const Problem& p, int64_t group, int64_t phase, bool
   return c;
 }
 
-bool HasSmallGroups(const Problem& p) {
-  constexpr int64_t kSmall = 16;
-  return p.groups > 1 && p.ci > 0 && p.ci <= kSmall && p.co > 0 && p.co <= kSmall;
+bool HasSmallGroups(const Problem& p) { return p.groups > 1 && IsSmallGroup(p); }
+
+bool HasOneSmallGroup(const Problem& p) {
+  return p.groups == 1 && IsSmallGroup(p) && !HasPhaseColumns(p);
 }
 
 bool HasGroupsOfImages(const Problem& p) {

@@ -125,6 +125,10 @@ Contraction MakeContraction(const Problem& problem, int64_t group, int64_t phase
 // Their sums are widened, whatever the CPU has for bf16.
 bool HasSmallGroups(const Problem& problem);
 
+// One group of as few channels, whose sums have the same order in both kernels: no phase is a
+// column. (Nor may elements have several terms, which depends on the CPU.)
+bool HasOneSmallGroup(const Problem& problem);
+
 // fprop, and dgrad of one phase, of one channel to one: images share nothing but the weights, as
 // groups do not even. They, too, can share vectors. (The order of a sum may not depend on how many
 // there are: phases as columns are other sums than phases alone.)

@@ -43,8 +43,14 @@ class CopiedLines : public DirectTaskOf<T, U, CopiedLines<T, U>> {
         g_plane_(slots_.span * position_floats_),
         v_plane_(columns_ * kLanes),
         reach_(slots_.sparse ? 0 : std::min<int64_t>(0, (last_.taps - 1) * last_.tap_step)),
-        tap_step_((slots_.sparse ? columns_ : last_.tap_step) * position_floats_),
-        pixel_step_((slots_.sparse ? 1 : last_.pixel_step) * position_floats_),
+        tap_step_((slots_.by_pixels ? 1
+                   : slots_.sparse  ? columns_
+                                    : last_.tap_step) *
+                  position_floats_),
+        pixel_step_((slots_.by_pixels ? last_.taps
+                     : slots_.sparse  ? 1
+                                      : last_.pixel_step) *
+                    position_floats_),
         zero_line_(memory),
         tags_(reinterpret_cast<int64_t*>(memory + slots_.line_floats)) {
     std::fill(zero_line_, zero_line_ + slots_.line_floats, 0.0f);
@@ -70,17 +76,26 @@ class CopiedLines : public DirectTaskOf<T, U, CopiedLines<T, U>> {
   // Line (depth, height) of g, of all blocks, as the columns from `column` on read it.
   void PackLine(int64_t image, int64_t depth, int64_t height, int64_t column, int64_t slot) {
     const int64_t first = last_.first + column * last_.pixel_step;
-    if (!slots_.sparse) return PackPositions(image, depth, height, first + reach_, 1, slot, 0);
+    const auto pack = [&](int64_t position, int64_t step, int64_t count, int64_t at) {
+      PackPositions(image, depth, height, position, step, count, slot, at);
+    };
+    if (!slots_.sparse) return pack(first + reach_, 1, slots_.span, 0);
+    if (slots_.by_pixels) {
+      const int64_t pixels = std::min(columns_, last_.pixels - column);
+      for (int64_t p = 0; p < pixels; ++p) {
+        pack(first + p * last_.pixel_step, last_.tap_step, last_.taps, p * last_.taps);
+      }
+      return;
+    }
     for (int64_t t = 0; t < last_.taps; ++t) {
-      PackPositions(image, depth, height, first + t * last_.tap_step, last_.pixel_step, slot,
-                    t * columns_);
+      pack(first + t * last_.tap_step, last_.pixel_step, columns_, t * columns_);
     }
   }
 
-  // From `position` on, every step-th, zeros where it is outside; in memory, from place `at` on.
+  // `count` positions from `position` on, every step-th, zeros where it is outside; in memory, from
+  // place `at` on.
   void PackPositions(int64_t image, int64_t depth, int64_t height, int64_t position, int64_t step,
-                     int64_t slot, int64_t at) {
-    const int64_t count = slots_.sparse ? columns_ : slots_.span;
+                     int64_t count, int64_t slot, int64_t at) {
     const int64_t inside = std::clamp<int64_t>(CeilDiv(-position, step), 0, count);
     const int64_t end = std::clamp<int64_t>(CeilDiv(last_.limit - position, step), inside, count);
     for (int64_t b = 0; b < blocks_; ++b) {
@@ -95,7 +110,8 @@ class CopiedLines : public DirectTaskOf<T, U, CopiedLines<T, U>> {
     const TensorLine<const T> line{
         this->LineOfG(image, depth, height) + (position + inside * step) * c_.g.at[2],
         end - inside > 1 ? step * c_.g.at[2] : 0, c_.g.channel,
-        2 * c_.axes[1].pixel_step * c_.g.at[1]};
+        2 * c_.axes[1].pixel_step * c_.g.at[1],
+        c_.g.channel == 1 && c_.g.at[2] == work_.groups * c_.channels};
     at += inside;
     if (is_plain()) {
       return LoadBlocks(line, end - inside, o_count_,
@@ -113,7 +129,7 @@ class CopiedLines : public DirectTaskOf<T, U, CopiedLines<T, U>> {
   // The channels of the groups of a block, for each o of a group.
   void SpreadLine(int64_t b, TensorLine<const T> line, int64_t positions, float* to) const {
     constexpr int64_t kFloats = 2048;
-    float channels_of[kFloats];
+    float channels_of[kFloats + kBeyondPlain];
     const int64_t lanes = LanesOf(b), channels = ChannelsOf(b);
     const int64_t most = kFloats / channels;
     for (int64_t i = 0; i < positions; i += most) {
@@ -238,7 +254,7 @@ class CopiedLines : public DirectTaskOf<T, U, CopiedLines<T, U>> {
   void SumPixelsOfLine(int64_t image, int64_t line, int64_t column, int64_t pixels) {
     const TensorLine<const T> v{
         static_cast<const T*>(work_.other) + this->PixelOfV(image, line, column), c_.v.at[2],
-        c_.v.o, c_.v.at[1]};
+        c_.v.o, c_.v.at[1], c_.v.o == 1 && c_.v.at[2] == work_.groups * c_.o};
     if (t_.used == kBlockLanes) {
       LoadBlocks(v, pixels, o_count_, Blocks(Line(0), v_plane_));
     } else {

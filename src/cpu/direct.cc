@@ -7,6 +7,7 @@
 
 #include "core/text.h"
 #include "cpu/dead_taps.h"
+#include "cpu/direct_axes.h"
 #include "cpu/direct_in_place.h"
 #include "cpu/direct_pixels.h"
 #include "cpu/engine.h"
@@ -27,29 +28,6 @@ constexpr int64_t kFar = int64_t{1} << 32;
 int64_t SpanOf(const GatherAxis& axis, int64_t pixels) {
   return std::min(kFar, (pixels - 1) * axis.pixel_step +
                             std::abs((std::max<int64_t>(axis.taps, 1) - 1) * axis.tap_step) + 1);
-}
-
-int64_t PowerOfTwo(int64_t least) {
-  return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(1, least))));
-}
-
-// A last axis of one position, as in [N, C, T, 1], makes way: lines go along it. Of gradients for
-// each image, one. Images that can be groups are.
-Problem WithLines(Problem p) {
-  if (p.per_sample.present) p.batch = 1;
-  p.per_sample = {};
-  if (HasGroupsOfImages(p)) {
-    p.groups = p.batch;
-    p.batch = 1;
-    p.x.c = p.x.n;
-    p.y.c = p.y.n;
-    p.w.g = p.bias.stride = 0;
-  }
-  for (int turns = 0; turns + 1 < kAxes && p.axes[kAxes - 1] == Axis{}; ++turns) {
-    std::rotate(p.axes.begin(), p.axes.end() - 1, p.axes.end());
-    for (auto* s : {&p.x.s, &p.y.s, &p.w.s}) std::rotate(s->begin(), s->end() - 1, s->end());
-  }
-  return p;
 }
 
 int64_t TaskFloats(const Contraction& c, const DirectTiling& t) {
@@ -80,13 +58,13 @@ int64_t MostColumns(const Contraction& c, const DirectTiling& t) {
   return std::clamp<int64_t>((int64_t{4} << 10) / (t.blocks * t.lanes), 8, kMost);
 }
 
-// As many columns at once as `floats` allow one block; false: not even eight.
-bool CutColumns(const Contraction& c, int64_t floats, DirectTiling& t) {
+// As many columns at once as `floats` allow one block; false: not even `least`.
+bool CutColumns(const Contraction& c, int64_t floats, int64_t least, DirectTiling& t) {
   const int64_t most = MostColumns(c, t);
   for (t.columns = std::clamp<int64_t>(c.axes[kAxes - 1].pixels, 1, most);;
        t.columns = CeilDiv(t.columns, 2)) {
     if (TaskFloats(c, t) <= floats) return true;
-    if (t.columns <= 8) return false;
+    if (t.columns <= least) return false;
   }
 }
 
@@ -102,6 +80,72 @@ bool IsInPlace(const Contraction& c, const Problem& p, int lanes) {
     if (axis.taps > most) return false;
   }
   return c.taps() <= most;
+}
+
+// Each by itself first: products of extents may be more than can be counted.
+bool HasFewTaps(const Contraction& c) {
+  constexpr int64_t kMost = DirectTiling::kMostLines;
+  return c.axes[0].taps <= kMost && c.axes[1].taps <= kMost && c.axes[2].taps <= kMostColumns &&
+         c.axes[0].taps * c.axes[1].taps <= kMost;
+}
+
+// Part `i` of the taps of a wgrad, or all taps.
+Contraction OfTaps(Contraction c, const DirectTiling& t, int64_t i) {
+  for (int a = kAxes - 1; a >= 0 && t.tap_parts > 1; --a) {
+    GatherAxis& axis = c.axes[a];
+    const int64_t parts = CeilDiv(axis.taps, t.part_taps[a]), first = i % parts * t.part_taps[a];
+    i /= parts;
+    axis.taps = std::min(t.part_taps[a], axis.taps - first);
+    axis.first += first * axis.tap_step;
+    c.w.first += first * c.w.at[a];
+  }
+  return c;
+}
+
+// All taps at once, of one block in so many floats; no columns: they do not fit.
+constexpr int64_t kFewColumns = 8;
+DirectTiling TilingOfTaps(const Contraction& c, const Problem& p, int lanes, int64_t floats,
+                          int64_t least_columns = kFewColumns) {
+  DirectTiling t;
+  t.vector_lanes = lanes;
+  t.lanes = LanesOfBlock(lanes);
+  t.used = t.lanes / c.o * c.o;
+  t.blocks = t.block_tasks = CeilDiv(p.groups * c.o, t.used);
+  t.on_stack = true;
+  t.in_place = IsInPlace(c, p, lanes);
+  if (!HasFewTaps(c) || !CutColumns(c, floats, least_columns, t)) t.columns = 0;
+  if (t.in_place && t.columns > 0) {
+    t.blocks_each = std::clamp<int64_t>(floats / TaskFloats(c, t), 1, t.blocks);
+    t.block_tasks = CeilDiv(t.blocks, t.blocks_each);
+  }
+  return t;
+}
+
+// Of a wgrad of more taps than a task has memory for, parts: lines of taps first. Each tap is a sum
+// of its own, so that parts share nothing.
+DirectTiling TilingOfParts(const Contraction& c, const Problem& p, int lanes, int64_t floats) {
+  DirectTiling t = TilingOfTaps(c, p, lanes, floats);
+  if (t.columns > 0 || !c.sum_pixels) return t;
+  Contraction part = c;
+  for (GatherAxis& axis : part.axes) {
+    while (axis.taps > 1 && t.columns == 0) {
+      axis.taps = CeilDiv(axis.taps, 2);
+      t = TilingOfTaps(part, p, lanes, floats);
+    }
+  }
+  for (int a = 0; a < kAxes; ++a) {
+    t.part_taps[a] = std::max<int64_t>(1, part.axes[a].taps);
+    t.tap_parts *= CeilDiv(std::max<int64_t>(1, c.axes[a].taps), t.part_taps[a]);
+  }
+  return t;
+}
+
+// fprop, dgrad: a kernel that only workspace has room for, since all taps of an element are one
+// sum. As many columns as fit beside it into half of L2. (64 channels of 1024 taps, stride 512, on
+// a Neoverse-N1: a contraction of each group took 15 times as long.)
+constexpr int64_t kNoLimit = -1;
+DirectTiling TilingOfManyTaps(const Contraction& c, const Problem& p, const VectorUnit& unit) {
+  return TilingOfTaps(c, p, unit.lanes, unit.l2_bytes / 2 / int64_t{sizeof(float)}, 1);
 }
 
 // Of a line of g where there is none; 0: there always is.
@@ -137,34 +181,6 @@ bool IsAlongPixels(const Contraction& c, const Problem& p) {
   return floats <= room && PickedSumsAlongPixels(p.type).cut_columns(line, columns);
 }
 
-DirectTiling AlongPixelsTiling(const Contraction& c, const Problem& p, int lanes) {
-  DirectTiling t;
-  t.vector_lanes = lanes;
-  t.along_pixels = t.on_stack = true;
-  t.lanes = t.used = 1;
-  t.blocks = t.block_tasks = p.groups;
-  t.columns = std::max<int64_t>(1, c.axes[kAxes - 1].pixels);
-  t.line_floats = FloatsOfZeroLine(c, p);
-  return t;
-}
-
-DirectTiling StackTiling(const Contraction& c, const Problem& p, int lanes) {
-  if (IsAlongPixels(c, p)) return AlongPixelsTiling(c, p, lanes);
-  DirectTiling t;
-  t.vector_lanes = lanes;
-  t.lanes = LanesOfBlock(lanes);
-  t.used = t.lanes / c.o * c.o;
-  t.blocks = t.block_tasks = CeilDiv(p.groups * c.o, t.used);
-  t.on_stack = true;
-  t.in_place = IsInPlace(c, p, lanes);
-  if (!CutColumns(c, DirectTiling::kStackFloats, t)) t.columns = 0;
-  if (t.in_place && t.columns > 0) {
-    t.blocks_each = std::clamp<int64_t>(DirectTiling::kStackFloats / TaskFloats(c, t), 1, t.blocks);
-    t.block_tasks = CeilDiv(t.blocks, t.blocks_each);
-  }
-  return t;
-}
-
 // Tasks for all threads: of images, which share nothing but the weights; then bands, of some
 // height, since neighbours read the same lines; then columns.
 void CutPixels(const Contraction& c, int threads, DirectTiling& t) {
@@ -194,7 +210,11 @@ LineSlots SlotsOf(const Contraction& c, const DirectTiling& t, int64_t columns) 
   const GatherAxis& last = c.axes[kAxes - 1];
   s.span = SpanOf(last, columns);
   const int64_t read = std::min(kFar, columns * std::max<int64_t>(last.taps, 1));
-  s.sparse = read < s.span;
+  // Where channels are not next to each other, positions that are not are moved one by one: four
+  // times the time.
+  s.sparse = (c.g.channel == 1 ? 1 : 4) * read < s.span;
+  // Taps that are nearer to each other than pixels are read in their order.
+  s.by_pixels = s.sparse && last.taps >= 8 && last.tap_step > 0 && last.tap_step < last.pixel_step;
   if (s.sparse) s.span = read;
   s.line_floats = s.span * PositionFloats(c, t);
   const auto fits = [&](int64_t planes, int64_t lines) {
@@ -225,17 +245,39 @@ DirectWork OfSample(const Problem& p, int64_t sample, DirectWork work) {
   return work;
 }
 
-double WorkOf(const Problem& p) { return CountMultiplyAdds(p) + CountBytes(p); }
+// Tasks at a time: a thread that is given less than 10 us of work costs more than it does.
+int64_t TasksAtOnce(const Problem& p, const DirectTiling& t, int threads) {
+  const int64_t tasks = p.samples() * t.block_tasks * t.image_tasks * t.bands * t.column_tasks *
+                        t.chunk_parts * t.tap_parts;
+  const double work = CountMultiplyAdds(p) + CountBytes(p);
+  return std::clamp<int64_t>(tasks, 1,
+                             static_cast<int64_t>(std::clamp(work / 3e5, 1.0, double(threads))));
+}
+
+// `p` with lines, as c has them. Channels of an image after each other, and of several images where
+// there are few of them.
+DirectTiling AlongPixelsTiling(const Contraction& c, const Problem& p, int threads) {
+  DirectTiling t;
+  t.vector_lanes = PickedVectorUnit(p.type).lanes;
+  t.along_pixels = t.on_stack = true;
+  t.lanes = t.used = 1;
+  t.blocks = p.groups;
+  const int64_t planes = t.blocks * std::max<int64_t>(1, c.images);
+  t.blocks_each = std::clamp<int64_t>(planes / (16 * threads), 1, t.blocks);
+  t.block_tasks = CeilDiv(t.blocks, t.blocks_each);
+  t.columns = std::max<int64_t>(1, c.axes[kAxes - 1].pixels);
+  t.line_floats = FloatsOfZeroLine(c, p);
+  CutPixels(c, threads, t);
+  t.column_tasks = 1;
+  t.slots = TasksAtOnce(p, t, threads);
+  return t;
+}
 
 }  // namespace
 
 DirectMemory MemoryOf(const Contraction& c, const DirectTiling& t) {
   const int64_t columns = std::min(t.columns, c.axes[kAxes - 1].pixels);
   DirectMemory m;
-  if (t.along_pixels) {
-    m.zero_floats = t.line_floats;
-    return m;
-  }
   const int64_t terms = c.taps() * c.channels;
   if (t.in_place) {
     m.zero_floats = 2 * t.blocks_each * t.lanes;
@@ -249,52 +291,60 @@ DirectMemory MemoryOf(const Contraction& c, const DirectTiling& t) {
   return m;
 }
 
-std::string DirectRefusal(const Problem& problem) {
-  if (!HasGroupsOfImages(problem)) {
-    if (problem.groups <= 1) return "there is one group";
-    if (!HasSmallGroups(problem)) return "groups have more than 16 channels";
+std::string DirectRefusal(const Problem& problem, int threads, int64_t limit) {
+  if (!HasGroupsOfImages(problem) && !HasSmallGroups(problem)) {
+    if (problem.groups > 1) return "groups have more than 16 channels";
+    if (!HasOneSmallGroup(problem)) {
+      return "there is one group, of more than 16 channels or with phases as columns";
+    }
+    if (PickedVectorUnit(problem.type).terms_each > 1) {
+      return "there is one group, of which this CPU multiplies several terms at once";
+    }
   }
   const Problem p = WithLines(problem);
   const Contraction c = MakeLargestPlainContraction(p);
-  // Each by itself first: products of extents may be more than can be counted.
-  constexpr int64_t kMost = DirectTiling::kMostLines;
-  if (c.axes[0].taps > kMost || c.axes[1].taps > kMost || c.axes[2].taps > kMostColumns ||
-      c.axes[0].taps * c.axes[1].taps > kMost) {
-    return "its kernel has too many taps";
-  }
-  if (StackTiling(c, p, PickedVectorUnit(p.type).lanes).columns == 0) {
+  if (IsAlongPixels(c, p)) return "";
+  if (!c.sum_pixels && !HasFewTaps(c)) return "its kernel has too many taps";
+  const VectorUnit unit = PickedVectorUnit(p.type);
+  if (TilingOfParts(c, p, unit.lanes, DirectTiling::kStackFloats).columns > 0) return "";
+  if (TilingOfManyTaps(c, p, unit).columns == 0) {
     return "its lines and taps do not fit into the memory of a task";
+  }
+  if (limit >= 0 && DirectTilingOf(problem, threads, kNoLimit).workspace_bytes() > limit) {
+    return "its lines and taps do not fit into the workspace";
   }
   return "";
 }
 
 DirectTiling DirectTilingOf(const Problem& problem, int threads, int64_t limit) {
   const Problem p = WithLines(problem);
-  const Contraction c = MakeLargestPlainContraction(p);
+  const Contraction all = MakeLargestPlainContraction(p);
+  if (IsAlongPixels(all, p)) return AlongPixelsTiling(all, p, threads);
   const VectorUnit unit = PickedVectorUnit(p.type);
-  const DirectTiling stack = StackTiling(c, p, unit.lanes);
-  DirectTiling t = stack;
+  const DirectTiling stack = TilingOfParts(all, p, unit.lanes, DirectTiling::kStackFloats);
+  // Lines from the second-level cache. Each part of the taps copies them again: as few as it takes.
+  const int64_t block_floats = unit.l2_bytes / 8 / int64_t{sizeof(float)};
+  const bool many_taps = stack.columns == 0;
+  DirectTiling t = many_taps ? TilingOfManyTaps(all, p, unit) : stack;
+  if (stack.tap_parts > 1) {
+    t = TilingOfParts(all, p, unit.lanes, std::max(block_floats, DirectTiling::kStackFloats));
+  }
+  const Contraction c = OfTaps(all, t, 0);  // no part has more
+  // Of lines of images, parts for every thread, and no more than stay in L1 while one position of
+  // them is copied after the other.
+  const bool of_images = !c.sum_pixels && c.images < problem.batch && p.groups == problem.groups;
+  const auto cut_images = [&](DirectTiling& tiling) {
+    constexpr int64_t kLeast = 16, kMost = 64;
+    const int64_t each = CeilDiv(c.axes[kAxes - 1].pixels, 4 * int64_t{threads});
+    if (of_images) tiling.columns = std::min(tiling.columns, std::clamp(each, kLeast, kMost));
+  };
   const auto cut = [&](DirectTiling& tiling) {
     if (!c.sum_pixels) CutPixels(c, threads, tiling);
-    const int64_t tasks = problem.samples() * tiling.block_tasks * tiling.image_tasks *
-                          tiling.bands * tiling.column_tasks * tiling.chunk_parts;
-    // A thread that is given less than 10 us of work costs more than it does.
-    const double most = std::clamp(WorkOf(problem) / 3e5, 1.0, double(threads));
-    tiling.slots = std::clamp<int64_t>(tasks, 1, static_cast<int64_t>(most));
+    tiling.slots = TasksAtOnce(problem, tiling, threads);
   };
-  if (t.along_pixels) {
-    // Channels of an image after each other, and of several images where there are few of them.
-    t.blocks_each =
-        std::max<int64_t>(1, t.blocks * std::max<int64_t>(1, c.images) / (16 * threads));
-    t.blocks_each = std::min(t.blocks_each, t.blocks);
-    t.block_tasks = CeilDiv(t.blocks, t.blocks_each);
-    cut(t);
-    return t;
-  }
-  // Lines from the second-level cache.
   t.on_stack = false;
-  const int64_t block_floats = unit.l2_bytes / 8 / int64_t{sizeof(float)};
-  CutColumns(c, block_floats, t);
+  if (!many_taps) CutColumns(c, block_floats, kFewColumns, t);
+  cut_images(t);
   t.line_floats = block_floats;
   t.most_lines = block_floats / 8;
   const bool channels_inside = c.g.channel == 1 || c.v.o == 1;
@@ -320,13 +370,13 @@ DirectTiling DirectTilingOf(const Problem& problem, int threads, int64_t limit) 
   if (c.sum_pixels && threads > 1) {
     const Chunks chunks = MakeChunks(c);
     const int64_t sums = t.blocks * (c.taps() * c.channels + 1) * t.lanes;
-    const int64_t tasks = samples * CeilDiv(t.blocks, t.blocks_each);
+    const int64_t tasks = samples * CeilDiv(t.blocks, t.blocks_each) * t.tap_parts;
     if (tasks < 4 * threads && samples == 1 && !chunks.chained && chunks.count() > 1 &&
-        sums <= (int64_t{16} << 20) / chunks.count()) {
+        sums <= (int64_t{16} << 20) / chunks.count() / t.tap_parts) {
       t.chunk_parts = std::min<int64_t>(chunks.count(), CeilDiv(4 * threads, tasks));
-      t.slab_floats = chunks.count() * sums;
+      t.slab_floats = chunks.count() * sums * t.tap_parts;
     } else if (tasks < 4 * threads) {
-      t.blocks_each = std::max<int64_t>(1, samples * t.blocks / (4 * threads));
+      t.blocks_each = std::max<int64_t>(1, samples * t.blocks * t.tap_parts / (4 * threads));
     }
   }
   t.block_tasks = CeilDiv(t.blocks, t.blocks_each);
@@ -337,8 +387,9 @@ DirectTiling DirectTilingOf(const Problem& problem, int threads, int64_t limit) 
   t.task_floats = CeilDiv(TaskFloats(c, t), 16) * 16;
   t.on_stack = t.task_floats <= DirectTiling::kStackFloats;
   cut(t);
-  if (limit < 0 || t.workspace_bytes() <= limit) return t;
+  if (limit < 0 || many_taps || t.workspace_bytes() <= limit) return t;
   t = stack;
+  cut_images(t);
   cut(t);
   return t;
 }
@@ -393,19 +444,29 @@ void RunDirect(const Problem& problem, const Operands& operands, float beta, con
     return;
   }
   FillDeadTaps(problem, operands.out, beta, team);
-  const Contraction c = MakePlainContraction(p, 0);
-  work.c = &c;
-  const int64_t chunks = MakeChunks(c).count(), tasks = t.block_tasks * t.chunk_parts;
+  const Contraction all = MakePlainContraction(p, 0);
+  const int64_t chunks = MakeChunks(all).count(), parts = t.tap_parts;
+  const int64_t tasks = t.block_tasks * t.chunk_parts * parts;
+  // The bias is summed beside the first part of the taps.
+  const auto run_part = [&](DirectWork own, const DirectTask& task, int64_t part, int slot) {
+    const Contraction c = OfTaps(all, t, part);
+    own.c = &c;
+    if (part > 0) own.bias_out = nullptr;
+    if (own.slabs != nullptr) own.slabs += part * (t.slab_floats / parts);
+    run(own, task, memory_of(slot));
+  };
   ForRanges(crew, problem.samples() * tasks, 1, [&](int slot, int64_t i, int64_t) {
-    const int64_t part = i % t.chunk_parts;
-    run(OfSample(problem, i / tasks, work),
-        {.blocks = blocks_of(i / t.chunk_parts % t.block_tasks),
-         .chunks = {chunks * part / t.chunk_parts, chunks * (part + 1) / t.chunk_parts}},
-        memory_of(slot));
+    const int64_t of_chunks = i / parts % t.chunk_parts;
+    run_part(
+        OfSample(problem, i / tasks, work),
+        {.blocks = blocks_of(i / parts / t.chunk_parts % t.block_tasks),
+         .chunks = {chunks * of_chunks / t.chunk_parts, chunks * (of_chunks + 1) / t.chunk_parts}},
+        i % parts, slot);
   });
   if (work.slabs != nullptr) {
-    ForRanges(crew, t.blocks, 1, [&](int slot, int64_t i, int64_t) {
-      run(work, {.blocks = {i, i + 1}, .adds_slabs = true}, memory_of(slot));
+    ForRanges(crew, t.blocks * parts, 1, [&](int slot, int64_t i, int64_t) {
+      const int64_t b = i / parts;
+      run_part(work, {.blocks = {b, b + 1}, .adds_slabs = true}, i % parts, slot);
     });
   }
   if (p.bias.present && !own_bias) RunBiasGradient(problem, operands, beta, team);
@@ -432,14 +493,21 @@ std::string DirectText(const Problem& problem, int threads, int64_t limit) {
 
 double DirectSeconds(const Problem& problem, int threads) {
   // Of what the vector unit multiplies depthwise 20 to 35 %, groups of fours 32 to 47, where
-  // channels are copied for each o 14; and 10 GB/s for each thread.
+  // channels are copied for each o 14 to 20; and 10 GB/s for each thread.
   const Problem p = WithLines(problem);
   const Contraction c = MakeLargestPlainContraction(p);
   const VectorUnit unit = PickedVectorUnit(problem.type);
-  const double full = HasFours(c, unit.lanes) ? 0.4 : c.channels * c.o == 1 ? 0.25 : 0.14;
-  const double lanes = static_cast<double>(LanesOfBlock(unit.lanes));
-  const double filled =
-      IsAlongPixels(c, p) ? 1.0 : std::min(1.0, static_cast<double>(p.groups * c.o) / lanes);
+  // Lines of which positions are moved one by one, for far taps or for far pixels of a sum, 6.
+  const GatherAxis& last = c.axes[kAxes - 1];
+  const bool far_taps = last.taps > 1 && std::abs(last.tap_step) > 1 && last.pixels >= 16;
+  const bool far_pixels = c.sum_pixels && last.pixel_step > 1 && last.pixel_step >= last.taps;
+  const bool apart = c.g.channel != 1 && (far_taps || far_pixels);
+  const double spread = apart ? 0.06 : 0.17;
+  const double full = HasFours(c, unit.lanes) ? 0.4 : c.channels * c.o == 1 ? 0.25 : spread;
+  // Of a block that is not full, vectors without a channel are left out.
+  const double used = static_cast<double>(p.groups * c.o);
+  const double vectors = static_cast<double>(CeilDiv(p.groups * c.o, unit.lanes));
+  const double filled = IsAlongPixels(c, p) ? 1.0 : used / (vectors * unit.lanes);
   const double share = full * filled;
   const double per_second = MultiplyAddsPerSecond(unit) * share * threads;
   return std::max(CountMultiplyAdds(problem) / per_second, CountBytes(problem) / (10e9 * threads));

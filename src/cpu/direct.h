@@ -9,6 +9,7 @@
 #ifndef CONVGRAD_CPU_DIRECT_H_
 #define CONVGRAD_CPU_DIRECT_H_
 
+#include <array>
 #include <cstdint>
 #include <string>
 
@@ -54,8 +55,10 @@ struct DirectTiling {
   int64_t columns = 1;       // of a line that are computed at once
   int64_t column_tasks = 1;  // of each band
   int64_t chunk_parts = 1;   // of chunks that are summed side by side
-  int64_t line_floats = 0;   // of lines that are kept, of a block, and how many they may be
-  int64_t most_lines = 0;
+  int64_t tap_parts = 1;     // of more taps than fit into the memory of a task, and their taps
+  std::array<int64_t, kAxes> part_taps{};
+  int64_t line_floats = 0;  // of lines that are kept, of a block, or of a line of zeros
+  int64_t most_lines = 0;   // that are kept
   int64_t task_floats = 0;  // memory of a task
   int64_t slots = 1;        // tasks at a time
   bool on_stack = false;    // their memory
@@ -69,8 +72,9 @@ struct DirectTiling {
 
 // The lines of g that are in memory, of a block of o.
 struct LineSlots {
-  int64_t span = 1;     // positions of a line
-  bool sparse = false;  // only those that are read: for each tap, the columns
+  int64_t span = 1;        // positions of a line
+  bool sparse = false;     // only those that are read: for each tap, the columns
+  bool by_pixels = false;  // or, for each column, the taps
   int64_t line_floats = 0;
   bool keeps_planes = false;  // lines of several depths stay for the next depth
   bool keeps_lines = false;   // lines stay for the next line of v
@@ -86,7 +90,7 @@ struct LineSlots {
 struct DirectMemory {
   LineSlots slots;
   int64_t tag_floats = 0;
-  int64_t zero_floats = 0;  // in place: as many as channels, twice; along pixels: a line
+  int64_t zero_floats = 0;  // in place: as many as channels, twice
   int64_t carry_floats = 0;
   int64_t block_floats = 0;
   int64_t weights_at = 0;  // in a block
@@ -130,7 +134,7 @@ void RunDirectBF16(const DirectWork& work, const DirectTask& task, float* memory
 void RunDirectF16(const DirectWork& work, const DirectTask& task, float* memory);
 
 // Empty: it can run the problem.
-std::string DirectRefusal(const Problem& problem);
+std::string DirectRefusal(const Problem& problem, int threads, int64_t workspace_limit);
 DirectTiling DirectTilingOf(const Problem& problem, int threads, int64_t workspace_limit);
 std::string DirectText(const Problem& problem, int threads, int64_t workspace_limit);
 double DirectSeconds(const Problem& problem, int threads);

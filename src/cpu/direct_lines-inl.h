@@ -9,6 +9,8 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
+#include <type_traits>
 
 #include "cpu/direct.h"
 #include "cpu/rect-inl.h"
@@ -29,6 +31,9 @@ struct TensorLine {
   int64_t step;
   int64_t channel_step;
   int64_t ahead;  // to the line that will be needed after the next one
+  // From one position to the next there is nothing but elements of the tensor: the last vector of
+  // channels may read on into them.
+  bool dense = false;
 };
 
 // Lines of blocks of lanes, `step` floats from block to block; each is a plane for each of its
@@ -39,14 +44,23 @@ struct BlockLines {
   int64_t plane;
 };
 
-// Channels of one position, `plane` floats from vector to vector.
+// Positions whose last vector of channels ends before the last position does. (3 channels one by
+// one took as long as 12.)
 template <class T>
-HWY_INLINE void LoadChannels(const T* from, int64_t channels, float* to, int64_t plane) {
+int64_t PositionsBefore(const TensorLine<T>& line, int64_t positions) {
+  return positions - CeilDiv(kLanes - 1, std::max<int64_t>(line.step, 1));
+}
+
+// Channels of one position, `plane` floats from vector to vector. `over`: the last vector is whole.
+template <class T>
+HWY_INLINE void LoadChannels(const T* from, int64_t channels, float* to, int64_t plane,
+                             bool over = false) {
   const D d;
   int64_t c = 0;
   for (; c + kLanes <= channels; c += kLanes, to += plane) {
     hn::StoreU(LoadBytes(d, from + c), d, to);
   }
+  if (over && c + 1 < channels) return hn::StoreU(LoadBytes(d, from + c), d, to);
   for (int64_t i = 0; c < channels; ++c, ++i) to[i] = Widen(LoadAt<T>(from, c));
 }
 
@@ -104,26 +118,62 @@ void LoadBlocks(const TensorLine<const T> line, int64_t positions, int64_t chann
     }
     return;
   }
-  for (int64_t i = 0; i < positions; ++i) {
+  const int64_t over = line.dense ? PositionsBefore(line, positions) : 0;
+  int64_t i = 0;
+  if (channels < kLanes) {
+    const D d;
+    for (; i < over; ++i) {
+      hn::StoreU(LoadBytes(d, line.first + i * line.step), d, to.first + i * kLanes);
+    }
+  }
+  for (; i < positions; ++i) {
     const T* from = line.first + i * line.step;
     float* at = to.first + i * kLanes;
     int64_t c = 0;
     for (; c + kBlockLanes <= channels; c += kBlockLanes, at += to.step) {
       LoadChannels(from + c, kBlockLanes, at, to.plane);
     }
-    LoadChannels(from + c, channels - c, at, to.plane);
+    LoadChannels(from + c, channels - c, at, to.plane, i < over);
   }
 }
 
+// The first of a vector's lanes.
+template <class T>
+HWY_INLINE void StoreFew(V value, int64_t lanes, T* to) {
+  T all[kLanes];
+  StoreBytes(value, D(), all);
+  const auto copy = [&](int64_t first, auto count) HWY_ATTR {
+    std::memcpy(static_cast<void*>(to + first), all + first, count() * sizeof(T));
+  };
+  int64_t first = 0;
+  if constexpr (kLanes > 8) {
+    if (lanes & 8) copy(first, std::integral_constant<size_t, 8>());
+    first += lanes & 8;
+  }
+  if constexpr (kLanes > 4) {
+    if (lanes & 4) copy(first, std::integral_constant<size_t, 4>());
+    first += lanes & 4;
+  }
+  if constexpr (kLanes > 1) {
+    if (lanes & 2) copy(first, std::integral_constant<size_t, 2>());
+    first += lanes & 2;
+    if (lanes & 1) copy(first, std::integral_constant<size_t, 1>());
+  }
+}
+
+// `over`: the last vector is whole. What it writes beyond is written again, by later positions.
 template <class T>
 HWY_INLINE void StoreChannels(const float* from, int64_t plane, const float* bias,
-                              int64_t bias_plane, int64_t channels, T* to) {
+                              int64_t bias_plane, int64_t channels, T* to, bool over = false) {
   const D d;
   int64_t c = 0;
   for (; c + kLanes <= channels; c += kLanes, from += plane, bias += bias_plane) {
     StoreBytes(hn::Add(hn::LoadU(d, from), hn::LoadU(d, bias)), d, to + c);
   }
-  for (int64_t i = 0; c < channels; ++c, ++i) StoreAt(to, c, NarrowSum(from[i] + bias[i], T()));
+  if (c == channels) return;
+  if (c + 1 == channels) return StoreAt(to, c, NarrowSum(from[0] + bias[0], T()));
+  const V last = hn::Add(hn::LoadU(d, from), hn::LoadU(d, bias));
+  over ? StoreBytes(last, d, to + c) : StoreFew(last, channels - c, to + c);
 }
 
 #if HWY_TARGET != HWY_SCALAR
@@ -195,6 +245,7 @@ void StoreBlocks(const TensorLine<T> line, int64_t positions, int64_t channels,
     }
     return;
   }
+  const int64_t over = line.step == channels ? PositionsBefore(line, positions) : 0;
   for (int64_t i = 0; i < positions; ++i) {
     T* const to = line.first + i * line.step;
     const float *at = from.first + i * kLanes, *add = bias.first;
@@ -202,7 +253,7 @@ void StoreBlocks(const TensorLine<T> line, int64_t positions, int64_t channels,
     for (; c + kBlockLanes <= channels; c += kBlockLanes, at += from.step, add += bias.step) {
       StoreChannels(at, from.plane, add, bias.plane, kBlockLanes, to + c);
     }
-    StoreChannels(at, from.plane, add, bias.plane, channels - c, to + c);
+    StoreChannels(at, from.plane, add, bias.plane, channels - c, to + c, i < over);
   }
 }
 
@@ -221,32 +272,77 @@ void LoadScaledBlocks(const TensorLine<T>& line, int64_t positions, int64_t chan
   }
 }
 
+// What SpreadChannels reads beyond its last position, and does not use.
+constexpr int64_t kBeyondPlain = 4;
+
+#if HWY_TARGET != HWY_SCALAR
+// Four lanes of SpreadChannels, of o that lie in up to four groups; lane by lane it took 4 times as
+// long as all the rest of a channel multiplier of 3.
+HWY_INLINE void SpreadToFour(const float* from, int64_t from_step, int64_t positions,
+                             int64_t channels, const int64_t (&groups)[4], float* to) {
+  const D4 d;
+  if (channels == 1) {
+    int32_t relative[4];
+    for (int l = 0; l < 4; ++l) relative[l] = static_cast<int32_t>(groups[l] - groups[0]);
+    const auto table = hn::SetTableIndices(d, relative);
+    from += groups[0];
+    int64_t i = 0;
+    for (; i + 4 <= positions; i += 4, from += 4 * from_step, to += 4 * kLanes) {
+#pragma GCC unroll 4
+      for (int k = 0; k < 4; ++k) {
+        const V4 near = hn::LoadU(d, from + k * from_step);
+        hn::StoreU(hn::TableLookupLanes(near, table), d, to + k * kLanes);
+      }
+    }
+    for (; i < positions; ++i, from += from_step, to += kLanes) {
+      hn::StoreU(hn::TableLookupLanes(hn::LoadU(d, from), table), d, to);
+    }
+    return;
+  }
+  const float* group[4];
+  for (int l = 0; l < 4; ++l) group[l] = from + groups[l] * channels;
+  for (int64_t i = 0; i < positions; ++i, to += channels * kLanes) {
+    for (int64_t k = 0; k < channels; k += 4) {
+      // The last four again, but of fewer than four those that are there.
+      const int64_t ci = channels < 4 ? 0 : std::min(k, channels - 4);
+      const FourRows turned = Turn(hn::LoadU(d, group[0] + ci), hn::LoadU(d, group[1] + ci),
+                                   hn::LoadU(d, group[2] + ci), hn::LoadU(d, group[3] + ci));
+      float* const at = to + ci * kLanes;
+      hn::StoreU(turned.k0, d, at);
+      hn::StoreU(turned.k1, d, at + kLanes);
+      if (channels > 2) hn::StoreU(turned.k2, d, at + 2 * kLanes);
+      if (channels > 3) hn::StoreU(turned.k3, d, at + 3 * kLanes);
+    }
+#pragma GCC unroll 4
+    for (int l = 0; l < 4; ++l) group[l] += from_step;
+  }
+}
+#endif
+
 // Of one block: from [position, channels of its groups] to planes of [position, channel of a group,
-// lane]. The lanes of a group's o all have that group's channel.
+// lane]. The lanes of a group's o all have that group's channel. Reads kBeyondPlain floats more.
 HWY_INLINE void SpreadChannels(const float* from, int64_t positions, int64_t channels, int64_t o,
                                int64_t lanes, float* to, int64_t plane) {
   const D d;
   const int64_t from_step = lanes / o * channels;
   for (int64_t first = 0; first < lanes; first += kLanes, to += plane) {
-    if (o % kLanes == 0) {
-      const float* const group = from + first / o * channels;
-      for (int64_t i = 0; i < positions; ++i) {
-        for (int64_t ci = 0; ci < channels; ++ci) {
-          hn::StoreU(hn::Set(d, group[i * from_step + ci]), d, to + (i * channels + ci) * kLanes);
+    if (o % kLanes == 0 && (channels > 1 || HWY_TARGET == HWY_SCALAR)) {
+      const float* group = from + first / o * channels;
+      float* at = to;
+      for (int64_t i = 0; i < positions; ++i, group += from_step) {
+        for (int64_t ci = 0; ci < channels; ++ci, at += kLanes) {
+          hn::StoreU(hn::Set(d, group[ci]), d, at);
         }
       }
       continue;
     }
-    const float* group[kLanes];  // of each lane; those that do not exist are the last one's
-    for (int64_t l = 0; l < kLanes; ++l) {
-      group[l] = from + std::min(first + l, lanes - 1) / o * channels;
+#if HWY_TARGET != HWY_SCALAR
+    for (int64_t l = 0; l < kLanes; l += 4) {
+      int64_t groups[4];  // of lanes that do not exist, the last one's
+      for (int k = 0; k < 4; ++k) groups[k] = std::min(first + l + k, lanes - 1) / o;
+      SpreadToFour(from, from_step, positions, channels, groups, to + l);
     }
-    for (int64_t i = 0; i < positions; ++i) {
-      for (int64_t ci = 0; ci < channels; ++ci) {
-        float* const at = to + (i * channels + ci) * kLanes;
-        for (int l = 0; l < kLanes; ++l) at[l] = group[l][i * from_step + ci];
-      }
-    }
+#endif
   }
 }
 
@@ -255,6 +351,9 @@ template <class T>
 HWY_INLINE void LoadPlain(const TensorLine<const T>& line, int64_t positions, int64_t channels,
                           float* to) {
   int64_t c = 0;
+  if (line.channel_step == 1 && line.step == channels) {
+    return LoadChannels(line.first, positions * channels, to, kLanes);
+  }
 #if HWY_TARGET != HWY_SCALAR
   if (line.step == 1 && line.channel_step != 1) {
     for (; c + 4 <= channels; c += 4) {

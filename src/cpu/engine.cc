@@ -300,6 +300,29 @@ double ContractionErrorBound(const Problem& problem) {
       bound, BoundOf(MakeBiasContraction(OneSample(problem)), PickedVectorUnit(DataType::kF32)));
 }
 
+namespace {
+
+// Of a small group, most of a tile is empty, and packing takes more than multiplying: 1 to 2 % for
+// one channel, 11 to 22 for four, 32 to 42 for 16; of two numbers, as for their harmonic mean (4 to
+// 3 7 %, 8 to 2 6, 2 to 16 5). One group alone has tiles for few channels, but (Neoverse-N1, 69
+// random problems) no more than that for fours of them, 2 to 8 % where they are inside, and 1 to 4
+// where sums run on through tiny images.
+double ShareOfTile(const Problem& p) {
+  constexpr double kFull = 0.8, kFew = 0.05, kManyChannels = 12;
+  const double ci = static_cast<double>(p.ci), co = static_cast<double>(p.co);
+  const double mean = 2 * ci * co / std::max(ci + co, 1.0), narrow = std::min(0.36, 0.028 * mean);
+  if (HasSmallGroups(p) || std::max(ci, co) == 1) return narrow;
+  if (!HasOneSmallGroup(p) || mean > kManyChannels) return kFull;
+  if (p.ci % 4 == 0 && p.co % 4 == 0) return narrow;
+  const Axis& last = p.axes[kAxes - 1];
+  if (p.pass != Pass::kWgrad) return p.x.c == 1 && last.dilation == 1 ? kFew : kFull;
+  double pixels = 1;
+  for (const Axis& axis : p.axes) pixels *= static_cast<double>(axis.out);
+  return pixels < Chunks::kTinyImage ? kFew : kFull;
+}
+
+}  // namespace
+
 double ExpectedSeconds(const Problem& problem, int threads) {
   // 80 % of what the vector unit multiplies; of AMX, which packing does not feed, a quarter of its
   // products; and 10 GB/s for each thread.
@@ -307,11 +330,7 @@ double ExpectedSeconds(const Problem& problem, int threads) {
   const VectorUnit& unit = contractions.unit();
   const int64_t each = contractions.largest().terms_each;
   const double terms = static_cast<double>(each * (each > 1 && unit.k_unit > 1 ? 4 : 1));
-  // Of a small group, most of a tile is empty, and packing takes more than multiplying: 1 to 2 %
-  // for one channel, 11 to 22 for four, 32 to 42 for 16.
-  const double most = static_cast<double>(std::max(problem.ci, problem.co));
-  const bool small = HasSmallGroups(problem) || most == 1;
-  const double share = small ? std::min(0.36, 0.028 * most) : 0.8;
+  const double share = ShareOfTile(problem);
   const double per_second = MultiplyAddsPerSecond(unit) * share * terms * threads;
   return std::max(CountMultiplyAdds(problem) / per_second, CountBytes(problem) / (10e9 * threads));
 }

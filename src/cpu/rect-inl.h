@@ -278,11 +278,25 @@ bool CopyPanels(const T* source, const Rect& rect, float* first, int64_t width,
   return true;
 }
 
+// Rows fewer than a vector has lanes, next to each other.
+template <int kRows, class T>
+HWY_INLINE void CopyFewRows(const T* from, const Rect& rect, float* to, int64_t width) {
+  for (int64_t k = 0; k < rect.depth; ++k, from += rect.k_stride, to += width) {
+#pragma GCC unroll 3
+    for (int i = 0; i < kRows; ++i) to[i] = Widen(LoadAt<T>(from, i));
+  }
+}
+
 // A part of one panel; the rows are one or two elements apart. With `last`, nothing follows them.
 template <int kStride, class T>
 HWY_INLINE void CopyPiece(const T* from, const Rect& rect, bool last, float* to, int64_t width) {
   const D4 four;
   const int64_t count = rect.rows, vectors = kStride == 1 || !last ? count : count - 1;
+  if constexpr (kStride == 1 && !(CONVGRAD_HAS_AVX512 && sizeof(T) == sizeof(float))) {
+    if (count == 3) return CopyFewRows<3>(from, rect, to, width);
+    if (count == 2) return CopyFewRows<2>(from, rect, to, width);
+    if (count == 1) return CopyFewRows<1>(from, rect, to, width);
+  }
   for (int64_t k = 0; k < rect.depth; ++k, from += rect.k_stride, to += width) {
     int64_t i = CopyVectors<kStride>(from, count, vectors, to);
     if (kStride == 1 && i < count && count >= 4) {  // the last four again

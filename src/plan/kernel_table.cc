@@ -23,7 +23,7 @@ double Taps(const Problem& p) {
 constexpr KernelRow kContract{
     .name = "contract",
     .summary = "matrix products of panels packed from the tensors, f32 sums in a fixed order",
-    .refusal = [](const Problem&) { return std::string(); },
+    .refusal = [](const Problem&, int, int64_t) { return std::string(); },
     .cost = [](const Problem& problem, int threads) { return ExpectedSeconds(problem, threads); },
     .error_bound = ContractionErrorBound,
     .workspace_bytes =
@@ -55,7 +55,7 @@ constexpr KernelRow kDirect{
 constexpr KernelRow kOracle{
     .name = "oracle",
     .summary = "f64 loop nests, one output element at a time, rounded once: exact and slow",
-    .refusal = [](const Problem&) { return std::string(); },
+    .refusal = [](const Problem&, int, int64_t) { return std::string(); },
     .cost =
         [](const Problem& problem, int threads) {
           // 0.45 multiply-adds per ns and thread: Neoverse-V1, 2.6 GHz, GCC 12.
@@ -86,10 +86,10 @@ constexpr KernelRow kTable[] = {kDirect, kContract, kOracle};
 
 std::span<const KernelRow> KernelTable() { return kTable; }
 
-std::string RefusalOf(const KernelRow& row, const Problem& problem) {
+std::string RefusalOf(const KernelRow& row, const Problem& problem, int threads, int64_t limit) {
   if (problem.per_sample.present && !row.per_sample) return "it sums over all images";
   if (problem.bias.alone && !row.bias_alone) return "it computes no bias gradient alone";
-  return row.refusal(problem);
+  return row.refusal(problem, threads, limit);
 }
 
 }  // namespace convgrad

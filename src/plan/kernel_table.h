@@ -16,7 +16,7 @@ struct KernelRow {
   std::string_view name;
   std::string_view summary;
   // As RefusalOf, of what the members below do not say.
-  std::string (*refusal)(const Problem& problem);
+  std::string (*refusal)(const Problem& problem, int threads, int64_t limit);
   // Closed-form estimate, in seconds, on `threads` threads; the smallest wins.
   double (*cost)(const Problem& problem, int threads);
   // As a share of the sum of the magnitudes of an element's terms, before rounding to its type.
@@ -35,8 +35,9 @@ struct KernelRow {
 
 std::span<const KernelRow> KernelTable();
 
-// Empty: `row` can run the problem. Else the reason why not, as the end of a sentence.
-std::string RefusalOf(const KernelRow& row, const Problem& problem);
+// Empty: `row` can run the problem with that much workspace. Else the reason why not, as the end of
+// a sentence.
+std::string RefusalOf(const KernelRow& row, const Problem& problem, int threads, int64_t limit);
 
 }  // namespace convgrad
 

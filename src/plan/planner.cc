@@ -30,12 +30,13 @@ Status CheckRequest(const PlanRequest& request) {
   return {};
 }
 
-Result<const KernelRow*> ByName(const Problem& problem, std::string_view name) {
+Result<const KernelRow*> ByName(const Problem& problem, int threads, int64_t limit,
+                                std::string_view name) {
   std::vector<std::string_view> names;
   for (const KernelRow& row : KernelTable()) {
     names.push_back(row.name);
     if (row.name != name) continue;
-    if (std::string reason = RefusalOf(row, problem); !reason.empty()) {
+    if (std::string reason = RefusalOf(row, problem, threads, limit); !reason.empty()) {
       return Invalid(Join("kernel '", name, "' cannot run this problem: ", reason));
     }
     return &row;
@@ -44,11 +45,11 @@ Result<const KernelRow*> ByName(const Problem& problem, std::string_view name) {
 }
 
 // The cheapest of those that may be chosen and accept the problem.
-Result<const KernelRow*> Cheapest(const Problem& problem, int threads) {
+Result<const KernelRow*> Cheapest(const Problem& problem, int threads, int64_t limit) {
   const KernelRow* cheapest = nullptr;
   double least = INFINITY;
   for (const KernelRow& row : KernelTable()) {
-    if (row.only_by_name || !RefusalOf(row, problem).empty()) continue;
+    if (row.only_by_name || !RefusalOf(row, problem, threads, limit).empty()) continue;
     const double cost = row.cost(problem, threads);
     if (cheapest == nullptr || cost < least) {
       least = cost;
@@ -58,7 +59,7 @@ Result<const KernelRow*> Cheapest(const Problem& problem, int threads) {
   if (cheapest != nullptr) return cheapest;
   std::string reasons;
   for (const KernelRow& row : KernelTable()) {
-    const std::string reason = RefusalOf(row, problem);
+    const std::string reason = RefusalOf(row, problem, threads, limit);
     reasons += Join(reasons.empty() ? "" : "; ", row.name, ": ",
                     reason.empty() ? "it runs only when asked for by name" : reason);
   }
@@ -94,7 +95,8 @@ Result<KernelPlan> MakeKernelPlan(const Problem& problem, const PlanRequest& req
       .beta = request.beta,
       .forced = !request.kernel.empty()};
   Result<const KernelRow*> row =
-      plan.forced ? ByName(problem, request.kernel) : Cheapest(problem, plan.team.threads);
+      plan.forced ? ByName(problem, plan.team.threads, plan.workspace_limit, request.kernel)
+                  : Cheapest(problem, plan.team.threads, plan.workspace_limit);
   if (!row.ok()) return row.status();
   plan.kernel = *row;
   plan.workspace_bytes =
@@ -113,7 +115,7 @@ std::string ExplainKernelPlan(const KernelPlan& plan) {
   line("work", Join(Scaled(2 * CountMultiplyAdds(p), "FLOP"), ", ",
                     Scaled(CountTouchedBytes(p), "B"), " if what products need is touched once"));
   for (const KernelRow& row : KernelTable()) {
-    const std::string reason = RefusalOf(row, p);
+    const std::string reason = RefusalOf(row, p, plan.team.threads, plan.workspace_limit);
     const std::string cost = Milliseconds(row.cost(p, running) + kCallSeconds);
     std::string verdict = "refuses: " + reason;
     if (reason.empty()) verdict = Join("can run it, expected ", cost);
