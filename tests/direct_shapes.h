@@ -124,6 +124,13 @@ inline const Shape kShapes[] = {
     {1, 1, 8, 2, {300}, {9}, {2}, {3}, {4}},
     {1, 1, 1, 1, {15, 17}, {3, 3}, {2, 2}, {2, 2}, {1, 1}},
     {3, 1, 16, 13, {7, 8}, {1, 1}, {1, 1}, {1, 1}, {0, 0}},
+    // Many channels: phases of five and of four taps; taps that touch nothing. Taps so far apart that
+    // only some lines of a part, or of a phase, have just what is read.
+    {1, 2304, 1, 1, {20}, {9}, {2}, {1}, {4}},
+    {1, 2560, 1, 1, {4}, {5}, {1}, {1}, {1}},
+    {1, 16, 1, 1, {60}, {27}, {2}, {126}, {3302}},
+    {1, 16, 1, 1, {30}, {17}, {1}, {125}, {1890}},
+    {1, 4, 13, 3, {2228}, {61}, {1}, {36}, {0}},
     // No window along the height touches data.
     {1, 2, 1, 1, {1, 4}, {1, 1}, {5, 1}, {1, 1}, {3, 0}},
     // clang-format on

@@ -38,7 +38,7 @@ int64_t TaskFloats(const Contraction& c, const DirectTiling& t) {
 // direct_in_place.h. Sums of pixels are loaded and stored for each tile, which costs less than what
 // longer runs of pixels cost only where these take many streams of memory (Neoverse-N1, 4 taps,
 // 12288 channels: 36 ms, so 25; 2048 the same; 128 in the caches: 0.036, so 0.050).
-int64_t CarriedPositions(const Contraction& c, const DirectTiling& t) {
+int64_t PositionsToCarry(const Contraction& c, const DirectTiling& t) {
   constexpr int64_t kManyChannels = 2048;
   if (!t.in_place || (c.sum_pixels && t.blocks * t.lanes < kManyChannels)) return 0;
   const SumsInPlace& sums = PickedSumsInPlace(DataType::kF32);
@@ -47,6 +47,10 @@ int64_t CarriedPositions(const Contraction& c, const DirectTiling& t) {
   const bool carries = sums.line_pixels > 0 && slides && last.taps <= sums.tap_piece &&
                        c.axes[0].taps * c.axes[1].taps == 1;
   return carries ? last.taps - 1 : 0;
+}
+
+int64_t CarriedPositions(const Contraction& c, const DirectTiling& t) {
+  return t.carries ? PositionsToCarry(c, t) : 0;
 }
 
 constexpr int64_t kMostColumns = int64_t{1} << 20;
@@ -63,6 +67,9 @@ bool CutColumns(const Contraction& c, int64_t floats, int64_t least, DirectTilin
   const int64_t most = MostColumns(c, t);
   for (t.columns = std::clamp<int64_t>(c.axes[kAxes - 1].pixels, 1, most);;
        t.columns = CeilDiv(t.columns, 2)) {
+    t.sparse.reset();
+    if (TaskFloats(c, t) <= floats) return true;
+    t.sparse = true;
     if (TaskFloats(c, t) <= floats) return true;
     if (t.columns <= least) return false;
   }
@@ -89,19 +96,6 @@ bool HasFewTaps(const Contraction& c) {
          c.axes[0].taps * c.axes[1].taps <= kMost;
 }
 
-// Part `i` of the taps of a wgrad, or all taps.
-Contraction OfTaps(Contraction c, const DirectTiling& t, int64_t i) {
-  for (int a = kAxes - 1; a >= 0 && t.tap_parts > 1; --a) {
-    GatherAxis& axis = c.axes[a];
-    const int64_t parts = CeilDiv(axis.taps, t.part_taps[a]), first = i % parts * t.part_taps[a];
-    i /= parts;
-    axis.taps = std::min(t.part_taps[a], axis.taps - first);
-    axis.first += first * axis.tap_step;
-    c.w.first += first * c.w.at[a];
-  }
-  return c;
-}
-
 // All taps at once, of one block in so many floats; no columns: they do not fit.
 constexpr int64_t kFewColumns = 8;
 DirectTiling TilingOfTaps(const Contraction& c, const Problem& p, int lanes, int64_t floats,
@@ -113,6 +107,7 @@ DirectTiling TilingOfTaps(const Contraction& c, const Problem& p, int lanes, int
   t.blocks = t.block_tasks = CeilDiv(p.groups * c.o, t.used);
   t.on_stack = true;
   t.in_place = IsInPlace(c, p, lanes);
+  t.carries = PositionsToCarry(c, t) > 0;
   if (!HasFewTaps(c) || !CutColumns(c, floats, least_columns, t)) t.columns = 0;
   if (t.in_place && t.columns > 0) {
     t.blocks_each = std::clamp<int64_t>(floats / TaskFloats(c, t), 1, t.blocks);
@@ -162,9 +157,15 @@ bool IsAlongPixels(const Contraction& c, const Problem& p) {
   // Each by itself first: products of extents may be more than can be counted.
   const int64_t depths = c.axes[0].taps, lines = c.axes[1].taps;
   constexpr int64_t kMost = SumsAlongPixels::kMostLines;
-  if (depths < 1 || lines < 1 || depths > kMost || lines > kMost / depths) return false;
-  const int64_t rows = SumsAlongPixels::RowsOf(c.axes[1]);
-  if (rows > SumsAlongPixels::kMostRows / depths || MakeChunks(c).count() > 1) return false;
+  if (depths < 1 || lines < 1 || depths > kMost || lines > kMost / depths ||
+      c.axes[kAxes - 1].taps > PixelColumns::kMostTaps) {
+    return false;
+  }
+  constexpr int64_t kMostRows = SumsAlongPixels::kMostRows;
+  if (std::abs(c.axes[1].tap_step) > kMostRows ||
+      SumsAlongPixels::RowsOf(c.axes[1]) > kMostRows / depths || MakeChunks(c).count() > 1) {
+    return false;
+  }
   const int64_t limit = c.axes[kAxes - 1].limit, room = DirectTiling::kStackFloats;
   int64_t floats = FloatsOfZeroLine(c, p);
   if (p.type != DataType::kF32 && limit > 0) {
@@ -212,7 +213,7 @@ LineSlots SlotsOf(const Contraction& c, const DirectTiling& t, int64_t columns) 
   const int64_t read = std::min(kFar, columns * std::max<int64_t>(last.taps, 1));
   // Where channels are not next to each other, positions that are not are moved one by one: four
   // times the time.
-  s.sparse = (c.g.channel == 1 ? 1 : 4) * read < s.span;
+  s.sparse = t.sparse.value_or((c.g.channel == 1 ? 1 : 4) * read < s.span);
   // Taps that are nearer to each other than pixels are read in their order.
   s.by_pixels = s.sparse && last.taps >= 8 && last.tap_step > 0 && last.tap_step < last.pixel_step;
   if (s.sparse) s.span = read;
@@ -262,6 +263,7 @@ DirectTiling AlongPixelsTiling(const Contraction& c, const Problem& p, int threa
   t.along_pixels = t.on_stack = true;
   t.lanes = t.used = 1;
   t.blocks = p.groups;
+  // A few tasks more than threads want, since cores are not equally fast.
   const int64_t planes = t.blocks * std::max<int64_t>(1, c.images);
   t.blocks_each = std::clamp<int64_t>(planes / (16 * threads), 1, t.blocks);
   t.block_tasks = CeilDiv(t.blocks, t.blocks_each);
@@ -274,6 +276,18 @@ DirectTiling AlongPixelsTiling(const Contraction& c, const Problem& p, int threa
 }
 
 }  // namespace
+
+Contraction OfTaps(Contraction c, const DirectTiling& t, int64_t i) {
+  for (int a = kAxes - 1; a >= 0 && t.tap_parts > 1; --a) {
+    GatherAxis& axis = c.axes[a];
+    const int64_t parts = CeilDiv(axis.taps, t.part_taps[a]), first = i % parts * t.part_taps[a];
+    i /= parts;
+    axis.taps = std::min(t.part_taps[a], axis.taps - first);
+    axis.first += first * axis.tap_step;
+    c.w.first += first * c.w.at[a];
+  }
+  return c;
+}
 
 DirectMemory MemoryOf(const Contraction& c, const DirectTiling& t) {
   const int64_t columns = std::min(t.columns, c.axes[kAxes - 1].pixels);
@@ -382,6 +396,7 @@ DirectTiling DirectTilingOf(const Problem& problem, int threads, int64_t limit) 
   t.block_tasks = CeilDiv(t.blocks, t.blocks_each);
   // No phase may take more than the largest.
   const LineSlots slots = MemoryOf(c, t).slots;
+  t.sparse = slots.sparse;
   t.line_floats = slots.floats();
   t.most_lines = slots.count();
   t.task_floats = CeilDiv(TaskFloats(c, t), 16) * 16;
@@ -390,6 +405,7 @@ DirectTiling DirectTilingOf(const Problem& problem, int threads, int64_t limit) 
   if (limit < 0 || many_taps || t.workspace_bytes() <= limit) return t;
   t = stack;
   cut_images(t);
+  t.sparse = MemoryOf(OfTaps(all, t, 0), t).slots.sparse;
   cut(t);
   return t;
 }
@@ -475,14 +491,13 @@ void RunDirect(const Problem& problem, const Operands& operands, float beta, con
 std::string DirectText(const Problem& problem, int threads, int64_t limit) {
   const DirectTiling t = DirectTilingOf(problem, threads, limit);
   const Contraction c = MakeLargestPlainContraction(WithLines(problem));
-  const std::string widened = t.in_place || t.along_pixels
-                                  ? ", widened to f32 when it is loaded"
-                                  : ", widened to f32 when a line is copied";
+  const std::string widened =
+      t.in_place ? ", widened to f32 when it is loaded" : ", widened to f32 when a line is copied";
   const std::string unit = Join("; ", PickedVectorUnit(problem.type).name,
                                 problem.type == DataType::kF32 ? "" : widened);
   if (t.along_pixels) {
-    return Join(t.blocks_each, " of ", t.blocks,
-                " channels in a task; vectors along pixels, in place: no line is copied", unit);
+    return Join(t.blocks_each, " of ", t.blocks, " channels in a task; vectors along pixels",
+                problem.type == DataType::kF32 ? ", in place: no line is copied" : "", unit);
   }
   return Join("blocks of ", t.used, " channels, ", t.blocks_each, " of ", t.blocks,
               " in a task; vectors along channels",

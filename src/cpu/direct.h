@@ -2,7 +2,9 @@
 // fills no tile. Lanes of its vectors are o of neighbouring groups; nothing is multiplied but what
 // is needed. Its sums have the order of the contraction (contraction.h), so the bits are the same.
 //
-// Lines of g are copied into memory: any layout, type and padding is absorbed there. A line of v is
+// Lines of g are copied into memory: any layout, type and padding is absorbed there. (Few taps of
+// channels, or of pixels, that are next to each other need no copy: direct_in_place.h, and
+// direct_pixels.h, whose lanes are pixels.) A line of v is
 // then summed from the lines that its kernel meets, and stored; or, where pixels are summed, a line
 // of g and one of v give a line of taps. Each o of a group has a lane; its factors of g are copied
 // for each of them, or, of groups of fours, taken from a lane of a vector of channels.
@@ -11,6 +13,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "core/parallel.h"
@@ -42,13 +45,16 @@ struct DirectTiling {
   static constexpr int64_t kMostColumnsInPlace = 64;
 
   int vector_lanes = 4;
-  bool in_place = false;  // nothing is copied: see direct_in_place.h
-  bool along_pixels =
-      false;                // the same, lanes are pixels and a block is a channel: direct_pixels.h
-  int64_t lanes = 16;       // of a block of o
-  int64_t used = 16;        // of them: whole groups
-  int64_t blocks = 1;       // of all groups
-  int64_t blocks_each = 1;  // of a task
+  // Decided for the phase, or the part, of the most taps; the others obey, so that none needs more
+  // memory than it does.
+  bool in_place = false;       // nothing is copied: see direct_in_place.h
+  bool carries = false;        // in place, positions from tile to tile
+  std::optional<bool> sparse;  // copied lines have only positions that are read
+  bool along_pixels = false;   // lanes are pixels, a block is a channel: see direct_pixels.h
+  int64_t lanes = 16;          // of a block of o
+  int64_t used = 16;           // of them: whole groups
+  int64_t blocks = 1;          // of all groups
+  int64_t blocks_each = 1;     // of a task
   int64_t block_tasks = 1;
   int64_t image_tasks = 1;
   int64_t bands = 1;         // of lines
@@ -85,7 +91,8 @@ struct LineSlots {
   int64_t floats() const { return count() * line_floats; }
 };
 
-// The memory of a task: a line of zeros, which line each slot has, and for each block of o its
+// The memory of a task: a line of zeros, which line each slot has, or positions that are carried;
+// and for each block of o its
 // lines of g, a line of v, and its weights and bias, or two of its sums.
 struct DirectMemory {
   LineSlots slots;
@@ -126,6 +133,8 @@ struct DirectTask {
   bool adds_slabs = false;
 };
 
+// Part `i` of the taps of a wgrad, or all taps. The first one has the most.
+Contraction OfTaps(Contraction c, const DirectTiling& t, int64_t i);
 DirectMemory MemoryOf(const Contraction& c, const DirectTiling& t);
 
 using RunDirectFunction = void (*)(const DirectWork& work, const DirectTask& task, float* memory);

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <type_traits>
 
 #include "cpu/direct.h"
 #include "cpu/direct_pixels.h"

@@ -363,7 +363,7 @@ void SumLines(const TapsAlongPixels& taps, const LinesOfPixels& lines) {
 
 template <class T>
 const SumsAlongPixels& SumsOf() {
-  static constexpr SumsAlongPixels kSums{kLanes, CutColumns, Unrolled, SumLines<T>};
+  static constexpr SumsAlongPixels kSums{CutColumns, Unrolled, SumLines<T>};
   return kSums;
 }
 

@@ -20,6 +20,8 @@ namespace convgrad {
 // How the vectors of a line of v lie in it, and where its taps read a line of g: the same for all
 // lines.
 struct PixelColumns {
+  // What is unrolled; and edges that a line of 30 pixels has, all of them NEON's: of more, most
+  // products are with padding, or taps are far apart.
   static constexpr int kMostTaps = 7;
   static constexpr int kMostEdges = 8;
   static constexpr int kMostLanes = 16;
@@ -74,13 +76,15 @@ struct LinesOfPixels {
 };
 
 struct SumsAlongPixels {
-  static constexpr int64_t kMostLines = 49;   // of taps
-  static constexpr int64_t kMostRows = 1024;  // of the table of lines of g
+  // Lines of taps, 7x7x7; and rows of the table of lines of g: 8 KiB, so that it stays in the
+  // first-level cache.
+  static constexpr int64_t kMostLines = 49;
+  static constexpr int64_t kMostRows = 1024;
   // Lines of 16 bits that are widened at a time stay in the first-level cache.
   static constexpr int64_t kWidenedFloats = 8 << 10;
   // Lines of g from the first to the last that a line of v reads, and one more for its neighbour.
   static int64_t RowsOf(const GatherAxis& height) {
-    return (height.taps - 1) * std::abs(height.tap_step) + 2;
+    return (std::max<int64_t>(height.taps, 1) - 1) * std::abs(height.tap_step) + 2;
   }
   // Those that there are, of all depths: the fewest that can be widened at a time.
   static int64_t FewestRows(const GatherAxis& depth, const GatherAxis& height) {
@@ -89,7 +93,6 @@ struct SumsAlongPixels {
   // Floats of the weights of a line of taps.
   static constexpr int64_t WeightsOf(int64_t taps) { return CeilDiv(taps, 4) * 4; }
 
-  int lanes;
   // False: too many vectors have taps outside.
   bool (*cut_columns)(const GatherAxis& axis, PixelColumns& columns);
   // Lines of taps that it can unroll, or 1.

@@ -1,0 +1,123 @@
+// No phase of a dgrad, and no part of the taps of a wgrad, needs more of a task's memory than its
+// plan has, which is made for the largest of them; and a run has the tiling of its plan. Nothing is
+// computed here, so that many shapes can be: far taps, strides, cropped taps, thousands of
+// channels.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+#include <string>
+
+#include "core/problem_text.h"
+#include "cpu/direct.h"
+#include "cpu/direct_axes.h"
+
+namespace convgrad::tests {
+namespace {
+
+class RandomDirect {
+ public:
+  explicit RandomDirect(uint64_t seed) : random_(seed) {}
+
+  // False: no window fits.
+  bool Make(Problem& p) {
+    p = {};
+    p.pass = std::array{Pass::kFprop, Pass::kDgrad, Pass::kWgrad}[random_() % 3];
+    p.type = p.out_type = DataType::kF32;
+    p.groups = OneOf({1, 2, 16, 64, 2304, 2560, 4096, 12288, Between(1, 100)});
+    p.ci = OneOf({1, 1, 1, 1, 2, 3, 4, 8, 13, 16});
+    p.co = random_() % 2 == 0 ? p.ci : OneOf({1, 2, 3, 4, 8, 16});
+    p.batch = OneOf({1, 2, 40});
+    for (size_t a = random_() % 3; a < kAxes; ++a) {
+      if (!MakeAxis(p.axes[a])) return false;
+    }
+    SetDenseStrides(p);
+    if (random_() % 2 == 0) PutChannelsLast(p);
+    return true;
+  }
+
+  int Threads() { return static_cast<int>(Between(1, 4)); }
+
+ private:
+  int64_t Between(int64_t least, int64_t most) {
+    return least + static_cast<int64_t>(random_() % static_cast<uint64_t>(most - least + 1));
+  }
+  int64_t OneOf(std::initializer_list<int64_t> values) {
+    return values.begin()[random_() % values.size()];
+  }
+
+  bool MakeAxis(Axis& axis) {
+    axis.taps = random_() % 2 == 0 ? Between(1, 5) : Between(1, random_() % 3 == 0 ? 400 : 30);
+    axis.stride = random_() % 2 == 0 ? 1 : Between(1, 12);
+    axis.dilation = random_() % 2 == 0 ? 1 : Between(1, 200);
+    axis.in = random_() % 2 == 0 ? Between(1, 12) : Between(1, 300);
+    const int64_t reach = (axis.taps - 1) * axis.dilation;
+    axis.pad = OneOf({Between(0, reach), reach / 2, 0});
+    const int64_t windows =
+        axis.in + axis.pad + (random_() % 2 == 0 ? axis.pad : Between(0, reach)) - reach;
+    if (windows < 1) return false;
+    axis.out = (windows - 1) / axis.stride + 1;
+    return true;
+  }
+
+  static void PutChannelsLast(Problem& p) {
+    p.x.c = p.y.c = 1;
+    p.x.n = p.groups * p.ci;
+    p.y.n = p.groups * p.co;
+    for (int a = kAxes - 1; a >= 0; --a) {
+      p.x.s[a] = p.x.n;
+      p.y.s[a] = p.y.n;
+      p.x.n *= p.axes[a].in;
+      p.y.n *= p.axes[a].out;
+    }
+  }
+
+  std::mt19937_64 random_;
+};
+
+int64_t PartsOf(const Problem& p, const DirectTiling& t) {
+  return p.pass == Pass::kWgrad ? t.tap_parts : CountPlainPhases(p);
+}
+
+TEST(DirectMemory, HasRoomForEveryPhaseAndPart) {
+  int planned = 0, several = 0, in_workspace = 0;
+  RandomDirect random(7);
+  Problem p;
+  for (int k = 0; k < 60'000; ++k) {
+    if (!random.Make(p)) continue;
+    for (const int64_t limit : {int64_t{-1}, int64_t{0}, int64_t{200'000}}) {
+      const int threads = random.Threads();
+      if (!DirectRefusal(p, threads, limit).empty()) continue;
+      const DirectTiling t = DirectTilingOf(p, threads, limit);
+      SCOPED_TRACE(ToText(p) + ", limit " + std::to_string(limit) + ", " + std::to_string(threads) +
+                   " threads");
+      ASSERT_GE(t.columns, 1);
+      if (limit >= 0) ASSERT_LE(t.workspace_bytes(), limit);
+      const DirectTiling run = DirectTilingOf(p, threads, t.workspace_bytes());
+      ASSERT_EQ(run.task_floats, t.task_floats);
+      ASSERT_EQ(run.columns, t.columns);
+      ASSERT_EQ(run.slots, t.slots);
+      ++planned;
+      if (t.along_pixels) continue;
+      const Problem lines = WithLines(p);
+      const int64_t parts = PartsOf(lines, t), some = std::min<int64_t>(parts, 200);
+      several += parts > 1;
+      in_workspace += !t.on_stack;
+      for (int64_t i = 0; i < some; ++i) {
+        const int64_t part = i % 2 == 0 ? i / 2 : parts - 1 - i / 2;  // from both ends
+        const Contraction c = p.pass == Pass::kWgrad
+                                  ? OfTaps(MakePlainContraction(lines, 0), t, part)
+                                  : MakePlainContraction(lines, part);
+        ASSERT_LE(MemoryOf(c, t).floats(t.blocks_each),
+                  t.on_stack ? DirectTiling::kStackFloats : t.task_floats)
+            << "part " << part << " of " << parts;
+      }
+    }
+  }
+  EXPECT_GT(planned, 20'000);
+  EXPECT_GT(several, 2'000);
+  EXPECT_GT(in_workspace, 2'000);
+}
+
+}  // namespace
+}  // namespace convgrad::tests
