@@ -41,10 +41,10 @@ int64_t TaskFloats(const Contraction& c, const DirectTiling& t) {
 int64_t PositionsToCarry(const Contraction& c, const DirectTiling& t) {
   constexpr int64_t kManyChannels = 2048;
   if (!t.in_place || (c.sum_pixels && t.blocks * t.lanes < kManyChannels)) return 0;
-  const SumsInPlace& sums = PickedSumsInPlace(DataType::kF32);
   const GatherAxis& last = c.axes[kAxes - 1];
   const bool slides = last.taps > 1 && std::abs(last.tap_step) == last.pixel_step;
-  const bool carries = sums.line_pixels > 0 && slides && last.taps <= sums.tap_piece &&
+  const bool carries = SumsInPlace::Carries(t.vector_lanes) && slides &&
+                       last.taps <= SumsInPlace::kMostCarriedTaps &&
                        c.axes[0].taps * c.axes[1].taps == 1;
   return carries ? last.taps - 1 : 0;
 }
@@ -179,7 +179,7 @@ bool IsAlongPixels(const Contraction& c, const Problem& p) {
   // All phases have the same lines.
   PixelColumns columns;
   const GatherAxis line = MakePlainContraction(p, 0).axes[kAxes - 1];
-  return floats <= room && PickedSumsAlongPixels(p.type).cut_columns(line, columns);
+  return floats <= room && columns.Cut(line, PickedVectorUnit(p.type).lanes);
 }
 
 // Tasks for all threads: of images, which share nothing but the weights; then bands, of some

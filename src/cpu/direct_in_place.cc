@@ -27,6 +27,8 @@ constexpr int kPixelPiece = 7;
 constexpr int kLineVectors = kLanes == 4 && kUnrolledRegisters == 32 ? 4 : 0;
 // Pixels of a tile that is a cache line wide.
 constexpr int kLinePixels = kLineVectors == 0 ? 0 : kTilePixels / 2;
+static_assert(SumsInPlace::Carries(kLanes) == (kLinePixels > 0));
+static_assert(kLinePixels == 0 || kTapPiece == SumsInPlace::kMostCarriedTaps);
 
 template <class Float>
 HWY_INLINE Float* VectorAt(const VectorsOfBlocks<Float>& of, int64_t channel) {
@@ -499,7 +501,6 @@ void SumPixelsOfTaps(const PixelsInPlace& run) {
 template <class T>
 void SumPixels(const PixelsInPlace& run) {
   if constexpr (kLinePixels > 0) {
-    static_assert(kLinePixels == 0 || kTapPiece == 4);
     if (run.carry != nullptr) {
       return run.taps == 2   ? SumPixelsTileWithCarry<T, 2>(run)
              : run.taps == 3 ? SumPixelsTileWithCarry<T, 3>(run)

@@ -68,6 +68,9 @@ struct PixelsInPlace {
 
 struct SumsInPlace {
   static constexpr int kMostPixels = 8;
+  // Whether tiles of one line of taps have positions that are carried: of NEON.
+  static constexpr bool Carries(int lanes) { return lanes == 4; }
+  static constexpr int64_t kMostCarriedTaps = 4;
 
   int tile_pixels;  // or half of them
   int line_pixels;  // of a tile for one line of taps; 0: as others

@@ -32,7 +32,8 @@ class LinesAlongPixels {
         sums_(PickedSumsAlongPixels(kType)),
         widened_(memory + work.t->line_floats) {
     std::fill(memory, widened_, 0.0f);
-    sums_.cut_columns(c_.axes[kAxes - 1], columns_);
+    columns_.Cut(c_.axes[kAxes - 1], kLanes);
+    sums_.set_edges(c_.axes[kAxes - 1], columns_);
     // Lines of v that are as far from each other as taps are have lines of g in common.
     const int64_t step = std::abs(height_.tap_step);
     const bool shared = step == height_.pixel_step;

@@ -57,33 +57,15 @@ void SetEdge(const GatherAxis& axis, int64_t pixel, int64_t fresh, PixelColumns:
   }
 }
 
-bool CutColumns(const GatherAxis& axis, PixelColumns& columns) {
-  if (axis.pixel_step != 1 || axis.taps < 1 || axis.taps > PixelColumns::kMostTaps ||
-      axis.pixels < kLanes || axis.limit < kLanes) {
-    return false;
-  }
-  columns.taps = static_cast<int>(axis.taps);
-  for (int64_t t = 0; t < axis.taps; ++t) columns.first[t] = axis.first + t * axis.tap_step;
-  // Pixels [begin, end) have all their taps inside.
-  const int64_t reach = (axis.taps - 1) * axis.tap_step;
-  const int64_t lowest = axis.first + std::min<int64_t>(0, reach);
-  const int64_t highest = axis.first + std::max<int64_t>(0, reach);
-  const int64_t begin = std::max<int64_t>(0, -lowest);
-  const int64_t end = std::min(axis.pixels, axis.limit - highest);
-  columns.inside = std::min(CeilDiv(begin, kLanes) * kLanes, axis.pixels);
-  const int64_t vectors = std::max<int64_t>(0, end - columns.inside) / kLanes;
-  columns.fours = vectors / 4;
-  columns.twos = vectors % 4 / 2;
-  columns.edges = 0;
-  const int64_t inside_end = columns.inside + vectors / 2 * 2 * kLanes;
+void SetEdges(const GatherAxis& axis, PixelColumns& columns) {
+  const int64_t inside_end = columns.inside + (4 * columns.fours + 2 * columns.twos) * kLanes;
+  int edges = 0;
   for (int64_t pixel = 0; pixel < axis.pixels; pixel += kLanes) {
     if (pixel == columns.inside) pixel = inside_end;
     if (pixel >= axis.pixels) break;
-    if (columns.edges == PixelColumns::kMostEdges) return false;
     const int64_t fresh = std::min<int64_t>(kLanes, axis.pixels - pixel);
-    SetEdge(axis, pixel + fresh - kLanes, fresh, columns.edge[columns.edges++]);
+    SetEdge(axis, pixel + fresh - kLanes, fresh, columns.edge[edges++]);
   }
-  return true;
 }
 
 // The factors of a line of taps. NEON takes them from lanes of registers, others from memory.
@@ -363,7 +345,7 @@ void SumLines(const TapsAlongPixels& taps, const LinesOfPixels& lines) {
 
 template <class T>
 const SumsAlongPixels& SumsOf() {
-  static constexpr SumsAlongPixels kSums{CutColumns, Unrolled, SumLines<T>};
+  static constexpr SumsAlongPixels kSums{SetEdges, Unrolled, SumLines<T>};
   return kSums;
 }
 

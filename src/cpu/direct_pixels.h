@@ -39,8 +39,29 @@ struct PixelColumns {
   // Pixels from which on so many fours, and then twos, of vectors have all their taps inside.
   int64_t inside = 0;
   int64_t fours = 0, twos = 0;
-  int edges = 0;
+  int64_t edges = 0;
   Edge edge[kMostEdges];
+
+  // All but the edges themselves; false: vectors of so many lanes do not fit, or there are too many
+  // edges.
+  bool Cut(const GatherAxis& axis, int64_t lanes) {
+    if (axis.pixel_step != 1 || axis.taps < 1 || axis.taps > kMostTaps || axis.pixels < lanes ||
+        axis.limit < lanes) {
+      return false;
+    }
+    taps = static_cast<int>(axis.taps);
+    for (int64_t t = 0; t < axis.taps; ++t) first[t] = axis.first + t * axis.tap_step;
+    // Pixels [begin, end) have all their taps inside.
+    const int64_t begin = std::max<int64_t>(0, -std::min(first[0], first[taps - 1]));
+    const int64_t end = std::min(axis.pixels, axis.limit - std::max(first[0], first[taps - 1]));
+    inside = std::min(CeilDiv(begin, lanes) * lanes, axis.pixels);
+    const int64_t vectors = std::max<int64_t>(0, end - inside) / lanes;
+    fours = vectors / 4;
+    twos = vectors % 4 / 2;
+    const int64_t inside_end = inside + vectors / 2 * 2 * lanes;
+    edges = CeilDiv(inside, lanes) + CeilDiv(axis.pixels - inside_end, lanes);
+    return edges <= kMostEdges;
+  }
 };
 
 // What the lines of v of all channels have in common. Taps are summed depth by depth; of a depth,
@@ -93,8 +114,7 @@ struct SumsAlongPixels {
   // Floats of the weights of a line of taps.
   static constexpr int64_t WeightsOf(int64_t taps) { return CeilDiv(taps, 4) * 4; }
 
-  // False: too many vectors have taps outside.
-  bool (*cut_columns)(const GatherAxis& axis, PixelColumns& columns);
+  void (*set_edges)(const GatherAxis& axis, PixelColumns& columns);
   // Lines of taps that it can unroll, or 1.
   int (*unrolled)(int64_t lines, int64_t taps);
   void (*sum_lines)(const TapsAlongPixels& taps, const LinesOfPixels& lines);
