@@ -92,7 +92,7 @@ TEST(DirectMemory, HasRoomForEveryPhaseAndPart) {
       SCOPED_TRACE(ToText(p) + ", limit " + std::to_string(limit) + ", " + std::to_string(threads) +
                    " threads");
       ASSERT_GE(t.columns, 1);
-      if (limit >= 0) ASSERT_LE(t.workspace_bytes(), limit);
+      ASSERT_TRUE(limit < 0 || t.workspace_bytes() <= limit);
       const DirectTiling run = DirectTilingOf(p, threads, t.workspace_bytes());
       ASSERT_EQ(run.task_floats, t.task_floats);
       ASSERT_EQ(run.columns, t.columns);
