@@ -149,9 +149,16 @@ Array ParseArray(nb::handle object, std::string_view name, Access access) {
   if (PyTuple_Check(object.ptr())) return FromTuple(object, name);
   // Values alone are read; the history that a tensor of autograd carries is not, nor rewritten.
   nb::object source = nb::borrow(object);
-  if (nb::getattr(source, "requires_grad", nb::none()).ptr() == Py_True) {
+  const nb::object requires_grad = nb::getattr(source, "requires_grad", nb::none());
+  if (requires_grad.ptr() == Py_True) {
     if (access == Access::kWrite) Refuse(name, "requires grad, expected memory that does not");
     source = source.attr("detach")();
+  }
+  // A tensor of PyTorch whose memory has the values with the other sign, which DLPack cannot say.
+  if (!requires_grad.is_none() && nb::hasattr(source, "is_neg") &&
+      nb::cast<bool>(source.attr("is_neg")())) {
+    if (access == Access::kWrite) Refuse(name, "is a negated view, expected memory of its own");
+    source = source.attr("resolve_neg")();
   }
   const bool bf16 = IsBF16OfNumPy(source);
   if (bf16) source = source.attr("view")("uint16");

@@ -3,6 +3,7 @@
 #include <nanobind/stl/string.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <memory>
 
 #include "core/text.h"
@@ -107,6 +108,7 @@ const OperationSchema& PyPlan::Find(const std::string& name) {
 PyPlan::PyPlan(const std::string& name, const nb::dict& attributes, const Arguments& inputs,
                const Arguments& outputs, const Options& options)
     : schema_(&Find(name)),
+      beta_(options.beta),
       inputs_(DescriptionsOf(inputs)),
       plan_(MakePlan(*schema_, attributes, inputs_, DescriptionsOf(outputs), options)) {}
 
@@ -154,6 +156,12 @@ nb::tuple PyPlan::Run(const Arguments& inputs, Arguments outputs,
     const std::string name =
         i < schema_->outputs.size() ? std::string(schema_->outputs[i].name) : Join("output ", i);
     if (planned.given() && !outputs.has_memory(i)) {
+      if (beta_ != 0) {  // what is allocated holds anything
+        char beta[32];
+        std::snprintf(beta, sizeof beta, "%g", static_cast<double>(beta_));
+        throw nb::value_error(
+            Join("beta is ", beta, ", which reads the output: ", name, " is needed").c_str());
+      }
       outputs.objects[i] = allocate(static_cast<int>(planned.type), ToTuple(planned.extents));
       outputs.arrays[i] = ParseArray(outputs.objects[i], name, Access::kWrite);
     }

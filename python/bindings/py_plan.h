@@ -51,6 +51,7 @@ class PyPlan {
 
  private:
   const OperationSchema* schema_;
+  float beta_;
   std::vector<TensorDesc> inputs_;
   std::variant<Plan, BackwardPlan> plan_;
 };

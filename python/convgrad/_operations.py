@@ -6,7 +6,8 @@ and results come from the library of the first array. Every function takes
 
     out               memory for the result, of any strides; the result is then ``out`` itself
     beta              out = beta * out + result; 0 never reads ``out``
-    threads           None: as many as the machine has; never changes a bit of the result
+    threads           None: as OpenMP has them, which PyTorch in the same process may have set;
+                      never changes a bit of the result
     workspace_limit   bytes of scratch memory, None: no limit; never changes a bit of the result
     kernel            one of ``convgrad.kernels()``; None: the planner chooses
 
@@ -91,6 +92,12 @@ def _gradients(
     out: Sequence[Any],
     options: Tuple[int, float, int, str, bool],
 ) -> Tuple[Any, Any, Any]:
+    for argument, values in (("output_mask", mask), ("out", out)):
+        if len(values) != 3:
+            raise ValueError(
+                f"{argument} has {len(values)} values, expected 3: "
+                "for diff_src, diff_weights and diff_bias"
+            )
     if not any(mask):
         return None, None, None
     number = _type_of(inputs[2], "diff_dst")

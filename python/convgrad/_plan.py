@@ -30,7 +30,15 @@ def _description(argument: Any) -> Any:
 
 
 class Plan:
-    """An operation on arrays of known types, shapes and strides. Made by :func:`plan`."""
+    """An operation on arrays of known types, shapes and strides. Made by :func:`plan`.
+
+    >>> import convgrad
+    >>> made = convgrad.plan(
+    ...     "Convolution", convgrad.Tensor((8, 16, 1)), convgrad.Tensor((4, 1, 2)),
+    ...     strides=(1,), pads_begin=(0,), pads_end=(0,), dilations=(1,))
+    >>> made.outputs[0].shape, made.flops
+    ((8, 13, 2), 1664.0)
+    """
 
     def __init__(self, core: _core.Plan) -> None:
         self._core = core
@@ -144,5 +152,10 @@ def explain(operation: str, *inputs: Any, **arguments: Any) -> str:
 
 
 def kernels() -> Dict[str, str]:
-    """The kernels of this build and what each is for, in the order in which they are considered."""
+    """The kernels of this build and what each is for, in the order in which they are considered.
+
+    >>> import convgrad
+    >>> list(convgrad.kernels())
+    ['direct', 'contract', 'oracle']
+    """
     return dict(_core.kernels())

@@ -13,11 +13,17 @@ from __future__ import annotations
 
 from typing import Any, Dict, Optional, Sequence, Tuple, Union
 
+from . import _core
 from . import _operations as operations
 
 Array = Any
 Axes = Union[int, Sequence[int]]
 Padding = Union[str, Axes]
+
+
+def _shape(name: str, array: Array) -> Tuple[int, ...]:
+    shape = getattr(array, "shape", None)
+    return tuple(_core.describe(array, name)[1] if shape is None else shape)
 
 
 def _axes(name: str, value: Axes, rank: int) -> Tuple[int, ...]:
@@ -35,6 +41,9 @@ def _pads(
     padding: Padding, kernel: Sequence[int], stride: Sequence[int], dilation: Sequence[int]
 ) -> Tuple[Tuple[int, ...], Tuple[int, ...]]:
     rank = len(kernel)
+    if not isinstance(padding, str):
+        pads = _axes("padding", padding, rank)
+        return pads, pads
     if padding == "valid":
         return (0,) * rank, (0,) * rank
     if padding == "same":
@@ -43,10 +52,7 @@ def _pads(
         total = [d * (k - 1) for d, k in zip(dilation, kernel)]
         begin = tuple(t // 2 for t in total)
         return begin, tuple(t - b for t, b in zip(total, begin))
-    if isinstance(padding, str):
-        raise ValueError(f"padding is {padding!r}, expected 'same', 'valid' or numbers")
-    pads = _axes("padding", padding, rank)
-    return pads, pads
+    raise ValueError(f"padding is {padding!r}, expected 'same', 'valid' or numbers")
 
 
 def _window(
@@ -68,7 +74,7 @@ def _window(
 
 
 def _input(rank, input_size, weight, grad_output, stride, padding, dilation, groups):
-    window = _window(rank, weight.shape, stride, padding, dilation, groups)
+    window = _window(rank, _shape("weight", weight), stride, padding, dilation, groups)
     return operations.convolution_backward_data(
         grad_output, weight, dst_shape=tuple(input_size), weights_format="OIX", **window
     )
@@ -91,14 +97,15 @@ def _transpose_input(
     rank, input_size, weight, grad_output, stride, padding, output_padding, groups, dilation
 ):
     _check_transposed(padding)
-    window = _window(rank, weight.shape, stride, padding, dilation, groups)
+    window = _window(rank, _shape("weight", weight), stride, padding, dilation, groups)
     result = operations.conv_transpose_backward_data(
         grad_output, weight, weights_format="IOX",
         output_padding=_axes("output_padding", output_padding, rank), **window,
     )  # fmt: skip
-    if input_size is not None and tuple(result.shape) != tuple(input_size):
+    shape = _shape("result", result)
+    if input_size is not None and shape != tuple(input_size):
         raise ValueError(
-            f"input_size is {tuple(input_size)}, but the other arguments give {tuple(result.shape)}"
+            f"input_size is {tuple(input_size)}, but the other arguments give {shape}"
         )
     return result
 
@@ -124,7 +131,13 @@ def conv1d_input(
     dilation: Axes = 1,
     groups: int = 1,
 ) -> Array:
-    """The gradient of conv1d with respect to its input, of the shape input_size."""
+    """The gradient of conv1d with respect to its input, of the shape input_size.
+
+    >>> import numpy, convgrad.grad
+    >>> weight, grad_output = numpy.ones((1, 1, 2), "f4"), numpy.ones((1, 1, 2), "f4")
+    >>> convgrad.grad.conv1d_input((1, 1, 3), weight, grad_output)[0, 0].tolist()
+    [1.0, 2.0, 1.0]
+    """
     return _input(1, input_size, weight, grad_output, stride, padding, dilation, groups)
 
 
@@ -137,7 +150,13 @@ def conv1d_weight(
     dilation: Axes = 1,
     groups: int = 1,
 ) -> Array:
-    """The gradient of conv1d with respect to its weight, of the shape weight_size."""
+    """The gradient of conv1d with respect to its weight, of the shape weight_size.
+
+    >>> import numpy, convgrad.grad
+    >>> input, grad_output = numpy.ones((1, 1, 3), "f4"), numpy.ones((1, 1, 2), "f4")
+    >>> convgrad.grad.conv1d_weight(input, (1, 1, 2), grad_output)[0, 0].tolist()
+    [2.0, 2.0]
+    """
     return _weight(1, input, weight_size, grad_output, stride, padding, dilation, groups)
 
 
@@ -150,7 +169,13 @@ def conv1d_weight_per_sample(
     dilation: Axes = 1,
     groups: int = 1,
 ) -> Array:
-    """The gradient of conv1d with respect to weight, for each image: (N, *weight_size)."""
+    """The gradient of conv1d with respect to weight, for each image: (N, *weight_size).
+
+    >>> import numpy, convgrad.grad
+    >>> input, grad_output = numpy.ones((8, 1, 3), "f4"), numpy.ones((8, 4, 2), "f4")
+    >>> convgrad.grad.conv1d_weight_per_sample(input, (4, 1, 2), grad_output).shape
+    (8, 4, 1, 2)
+    """
     return _weight(1, input, weight_size, grad_output, stride, padding, dilation, groups, True)
 
 
@@ -164,7 +189,13 @@ def conv_transpose1d_input(
     groups: int = 1,
     dilation: Axes = 1,
 ) -> Array:
-    """The gradient of conv_transpose1d with respect to its input, of the shape input_size."""
+    """The gradient of conv_transpose1d with respect to its input, of the shape input_size.
+
+    >>> import numpy, convgrad.grad
+    >>> weight, grad_output = numpy.ones((1, 1, 2), "f4"), numpy.ones((1, 1, 3), "f4")
+    >>> convgrad.grad.conv_transpose1d_input((1, 1, 2), weight, grad_output)[0, 0].tolist()
+    [2.0, 2.0]
+    """
     return _transpose_input(
         1, input_size, weight, grad_output, stride, padding, output_padding, groups, dilation
     )
@@ -180,7 +211,13 @@ def conv_transpose1d_weight(
     groups: int = 1,
     dilation: Axes = 1,
 ) -> Array:
-    """The gradient of conv_transpose1d with respect to its weight, of the shape weight_size."""
+    """The gradient of conv_transpose1d with respect to its weight, of the shape weight_size.
+
+    >>> import numpy, convgrad.grad
+    >>> input, grad_output = numpy.ones((1, 1, 2), "f4"), numpy.ones((1, 1, 3), "f4")
+    >>> convgrad.grad.conv_transpose1d_weight(input, (1, 1, 2), grad_output)[0, 0].tolist()
+    [2.0, 2.0]
+    """
     return _transpose_weight(
         1, input, weight_size, grad_output, stride, padding, output_padding, groups, dilation
     )
@@ -196,7 +233,13 @@ def conv_transpose1d_weight_per_sample(
     groups: int = 1,
     dilation: Axes = 1,
 ) -> Array:
-    """The gradient of conv_transpose1d with respect to weight, for each image."""
+    """The gradient of conv_transpose1d with respect to weight, for each image.
+
+    >>> import numpy, convgrad.grad
+    >>> input, grad_output = numpy.ones((8, 1, 2), "f4"), numpy.ones((8, 4, 3), "f4")
+    >>> convgrad.grad.conv_transpose1d_weight_per_sample(input, (1, 4, 2), grad_output).shape
+    (8, 1, 4, 2)
+    """
     return _transpose_weight(
         1, input, weight_size, grad_output, stride, padding, output_padding, groups, dilation, True
     )
@@ -269,7 +312,13 @@ def conv_transpose2d_input(
     groups: int = 1,
     dilation: Axes = 1,
 ) -> Array:
-    """The gradient of conv_transpose2d with respect to its input, of the shape input_size."""
+    """The gradient of conv_transpose2d with respect to its input, of the shape input_size.
+
+    >>> import numpy, convgrad.grad
+    >>> weight, grad_output = numpy.ones((1, 1, 2, 2), "f4"), numpy.ones((1, 1, 3, 3), "f4")
+    >>> convgrad.grad.conv_transpose2d_input((1, 1, 2, 2), weight, grad_output)[0, 0].tolist()
+    [[4.0, 4.0], [4.0, 4.0]]
+    """
     return _transpose_input(
         2, input_size, weight, grad_output, stride, padding, output_padding, groups, dilation
     )
@@ -285,7 +334,13 @@ def conv_transpose2d_weight(
     groups: int = 1,
     dilation: Axes = 1,
 ) -> Array:
-    """The gradient of conv_transpose2d with respect to its weight, of the shape weight_size."""
+    """The gradient of conv_transpose2d with respect to its weight, of the shape weight_size.
+
+    >>> import numpy, convgrad.grad
+    >>> input, grad_output = numpy.ones((1, 1, 2, 2), "f4"), numpy.ones((1, 1, 3, 3), "f4")
+    >>> convgrad.grad.conv_transpose2d_weight(input, (1, 1, 2, 2), grad_output)[0, 0].tolist()
+    [[4.0, 4.0], [4.0, 4.0]]
+    """
     return _transpose_weight(
         2, input, weight_size, grad_output, stride, padding, output_padding, groups, dilation
     )
@@ -301,7 +356,13 @@ def conv_transpose2d_weight_per_sample(
     groups: int = 1,
     dilation: Axes = 1,
 ) -> Array:
-    """The gradient of conv_transpose2d with respect to weight, for each image."""
+    """The gradient of conv_transpose2d with respect to weight, for each image.
+
+    >>> import numpy, convgrad.grad
+    >>> input, grad_output = numpy.ones((8, 1, 2, 2), "f4"), numpy.ones((8, 4, 3, 3), "f4")
+    >>> convgrad.grad.conv_transpose2d_weight_per_sample(input, (1, 4, 2, 2), grad_output).shape
+    (8, 1, 4, 2, 2)
+    """
     return _transpose_weight(
         2, input, weight_size, grad_output, stride, padding, output_padding, groups, dilation, True
     )
@@ -316,7 +377,13 @@ def conv3d_input(
     dilation: Axes = 1,
     groups: int = 1,
 ) -> Array:
-    """The gradient of conv3d with respect to its input, of the shape input_size."""
+    """The gradient of conv3d with respect to its input, of the shape input_size.
+
+    >>> import numpy, convgrad.grad
+    >>> weight, grad_output = numpy.ones((1, 1, 2, 2, 2), "f4"), numpy.ones((1, 1, 2, 2, 2), "f4")
+    >>> convgrad.grad.conv3d_input((1, 1, 3, 3, 3), weight, grad_output)[0, 0, 0, 0].tolist()
+    [1.0, 2.0, 1.0]
+    """
     return _input(3, input_size, weight, grad_output, stride, padding, dilation, groups)
 
 
@@ -329,7 +396,13 @@ def conv3d_weight(
     dilation: Axes = 1,
     groups: int = 1,
 ) -> Array:
-    """The gradient of conv3d with respect to its weight, of the shape weight_size."""
+    """The gradient of conv3d with respect to its weight, of the shape weight_size.
+
+    >>> import numpy, convgrad.grad
+    >>> input, grad_output = numpy.ones((1, 1, 3, 3, 3), "f4"), numpy.ones((1, 1, 2, 2, 2), "f4")
+    >>> convgrad.grad.conv3d_weight(input, (1, 1, 2, 2, 2), grad_output)[0, 0].tolist()
+    [[[8.0, 8.0], [8.0, 8.0]], [[8.0, 8.0], [8.0, 8.0]]]
+    """
     return _weight(3, input, weight_size, grad_output, stride, padding, dilation, groups)
 
 
@@ -342,7 +415,13 @@ def conv3d_weight_per_sample(
     dilation: Axes = 1,
     groups: int = 1,
 ) -> Array:
-    """The gradient of conv3d with respect to weight, for each image: (N, *weight_size)."""
+    """The gradient of conv3d with respect to weight, for each image: (N, *weight_size).
+
+    >>> import numpy, convgrad.grad
+    >>> input, grad_output = numpy.ones((8, 1, 3, 3, 3), "f4"), numpy.ones((8, 4, 2, 2, 2), "f4")
+    >>> convgrad.grad.conv3d_weight_per_sample(input, (4, 1, 2, 2, 2), grad_output).shape
+    (8, 4, 1, 2, 2, 2)
+    """
     return _weight(3, input, weight_size, grad_output, stride, padding, dilation, groups, True)
 
 
@@ -356,7 +435,13 @@ def conv_transpose3d_input(
     groups: int = 1,
     dilation: Axes = 1,
 ) -> Array:
-    """The gradient of conv_transpose3d with respect to its input, of the shape input_size."""
+    """The gradient of conv_transpose3d with respect to its input, of the shape input_size.
+
+    >>> import numpy, convgrad.grad
+    >>> weight, grad_output = numpy.ones((1, 1, 2, 2, 2), "f4"), numpy.ones((1, 1, 3, 3, 3), "f4")
+    >>> convgrad.grad.conv_transpose3d_input((1, 1, 2, 2, 2), weight, grad_output)[0, 0].tolist()
+    [[[8.0, 8.0], [8.0, 8.0]], [[8.0, 8.0], [8.0, 8.0]]]
+    """
     return _transpose_input(
         3, input_size, weight, grad_output, stride, padding, output_padding, groups, dilation
     )
@@ -372,7 +457,13 @@ def conv_transpose3d_weight(
     groups: int = 1,
     dilation: Axes = 1,
 ) -> Array:
-    """The gradient of conv_transpose3d with respect to its weight, of the shape weight_size."""
+    """The gradient of conv_transpose3d with respect to its weight, of the shape weight_size.
+
+    >>> import numpy, convgrad.grad
+    >>> input, grad_output = numpy.ones((1, 1, 2, 2, 2), "f4"), numpy.ones((1, 1, 3, 3, 3), "f4")
+    >>> convgrad.grad.conv_transpose3d_weight(input, (1, 1, 2, 2, 2), grad_output)[0, 0].tolist()
+    [[[8.0, 8.0], [8.0, 8.0]], [[8.0, 8.0], [8.0, 8.0]]]
+    """
     return _transpose_weight(
         3, input, weight_size, grad_output, stride, padding, output_padding, groups, dilation
     )
@@ -388,7 +479,13 @@ def conv_transpose3d_weight_per_sample(
     groups: int = 1,
     dilation: Axes = 1,
 ) -> Array:
-    """The gradient of conv_transpose3d with respect to weight, for each image."""
+    """The gradient of conv_transpose3d with respect to weight, for each image.
+
+    >>> import numpy, convgrad.grad
+    >>> input, grad_output = numpy.ones((8, 1, 2, 2, 2), "f4"), numpy.ones((8, 4, 3, 3, 3), "f4")
+    >>> convgrad.grad.conv_transpose3d_weight_per_sample(input, (1, 4, 2, 2, 2), grad_output).shape
+    (8, 1, 4, 2, 2, 2)
+    """
     return _transpose_weight(
         3, input, weight_size, grad_output, stride, padding, output_padding, groups, dilation, True
     )

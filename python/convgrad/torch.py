@@ -169,26 +169,52 @@ def enable(*, forward: bool = True) -> None:
     """From here on, convgrad computes PyTorch's convolutions and their gradients on the CPU.
 
     With ``forward=False`` the gradients alone; the forward pass stays PyTorch's.
+
+    >>> import torch, convgrad.torch
+    >>> convgrad.torch.enable()
+    >>> layer = torch.nn.Conv2d(3, 8, 3)
+    >>> layer(torch.ones(1, 3, 8, 8)).sum().backward()
+    >>> layer.weight.grad.sum().item()
+    7776.0
+    >>> convgrad.torch.disable()
     """
     with _lock:
         _want([forward], list(_blocks))
 
 
 def disable() -> None:
-    """Takes :func:`enable` back: PyTorch is as it was, after the last open :func:`enabled`."""
+    """Takes :func:`enable` back: PyTorch is as it was, after the last open :func:`enabled`.
+
+    >>> import convgrad.torch
+    >>> convgrad.torch.enable()
+    >>> convgrad.torch.disable()
+    >>> convgrad.torch.is_enabled()
+    False
+    """
     with _lock:
         _on.clear()
         _update()
 
 
 def is_enabled() -> bool:
-    """Whether convgrad computes PyTorch's convolutions, or their gradients alone."""
+    """Whether convgrad computes PyTorch's convolutions, or their gradients alone.
+
+    >>> import convgrad.torch
+    >>> convgrad.torch.is_enabled()
+    False
+    """
     return _registered is not None
 
 
 @contextlib.contextmanager
 def enabled(*, forward: bool = True) -> Iterator[None]:
-    """:func:`enable` for the length of a ``with`` block."""
+    """:func:`enable` for the length of a ``with`` block.
+
+    >>> import torch, convgrad.torch
+    >>> with convgrad.torch.enabled():
+    ...     torch.conv1d(torch.ones(1, 1, 4), torch.ones(1, 1, 2)).tolist()
+    [[[2.0, 2.0, 2.0]]]
+    """
     with _lock:
         _want(list(_on), [*_blocks, forward])
     try:
@@ -206,6 +232,12 @@ def profile() -> Iterator[Report]:
     Both compute, one after the other, in turns first, so the block takes as long as both; results
     are convgrad's. The report is complete at the block's end: ``print(report)``, ``report.rows``,
     ``report.saved_seconds``.
+
+    >>> import torch, convgrad.torch
+    >>> with convgrad.torch.profile() as report:
+    ...     y = torch.conv1d(torch.ones(1, 1, 4), torch.ones(1, 1, 2))
+    >>> len(report.rows)
+    1
     """
     global _report
     report = Report()

@@ -115,6 +115,39 @@ def test_views_of_torch_are_read_and_written_in_place():
         convgrad.convolution(x.to("meta"), w, **window)
 
 
+def test_negated_views_of_torch_have_their_values():
+    torch = pytest.importorskip("torch", reason="needs PyTorch")
+    x, w, dy = torch.ones(1, 1, 4, 4), torch.ones(1, 1, 2, 2), torch.ones(1, 1, 3, 3)
+    negated = torch.complex(dy, dy).conj().imag
+    assert negated.is_neg()
+    got = convgrad.grad.conv2d_input(x.shape, w, negated)
+    assert torch.equal(got, -convgrad.grad.conv2d_input(x.shape, w, dy))
+    memory = torch.complex(x, x).conj().imag
+    with pytest.raises(ValueError, match="out is a negated view|diff_src is a negated view"):
+        convgrad.convolution_backward_data(
+            dy, w, strides=(1, 1), pads_begin=(0, 0), pads_end=(0, 0), dilations=(1, 1),
+            data_format="NCX", weights_format="OIX", out=memory)  # fmt: skip
+
+
+def test_plain_buffers(integers):
+    x, w, dy = integers(1, 2, 5), integers(2, 3, 3), integers(1, 3, 7)
+    given = [memoryview(array) for array in (x, w, dy)]
+    expected = convgrad.grad.conv_transpose1d_input(x.shape, w, dy)
+    got = convgrad.grad.conv_transpose1d_input(x.shape, given[1], given[2])
+    assert memoryview(got).tolist() == expected.tolist()
+    own = convgrad.grad.conv_transpose1d_weight(given[0], w.shape, given[2])
+    assert numpy.array_equal(
+        numpy.from_dlpack(convgrad.grad.conv_transpose1d_input(None, own, dy)),
+        convgrad.grad.conv_transpose1d_input(None, numpy.from_dlpack(own), dy),
+    )
+
+
+def test_padding_of_numpy(integers):
+    x, dy = integers(1, 2, 5, 5), integers(1, 3, 5, 5)
+    got = convgrad.grad.conv2d_weight(x, (3, 2, 3, 3), dy, padding=numpy.array([1, 1]))
+    assert numpy.array_equal(got, convgrad.grad.conv2d_weight(x, (3, 2, 3, 3), dy, padding=1))
+
+
 def test_autograd_sees_that_out_was_written():
     torch = pytest.importorskip("torch", reason="needs PyTorch")
     window = dict(strides=(1, 1), pads_begin=(1, 1), pads_end=(1, 1), dilations=(1, 1),

@@ -280,6 +280,9 @@ def test_options_of_gradients_together():
     out = [numpy.ones_like(dx), numpy.ones_like(dw), None]
     with pytest.raises(ValueError, match="beta is 2"):
         convgrad.convolution_backward(x, w, dy, out=out, beta=2, **WINDOW)
+    for wrong in (dict(out=out[:1]), dict(output_mask=(True, True)), dict(output_mask=[True] * 4)):
+        with pytest.raises(ValueError, match=r"has [124] values, expected 3: for diff_src, "):
+            convgrad.convolution_backward(x, w, dy, **wrong, **WINDOW)
     out[2] = numpy.ones_like(db)
     results = convgrad.convolution_backward(x, w, dy, out=out, beta=2, **WINDOW)
     for result, memory, once in zip(results, out, (dx, dw, db)):

@@ -36,6 +36,20 @@ def test_a_plan_runs_as_often_as_wanted(integers):
     assert "ConvolutionBackwardWeights" in grads.explain()
 
 
+def test_a_plan_with_beta_needs_memory_to_add_to(integers):
+    x, w = integers(1, 2, 4, 4), integers(3, 2, 3, 3)
+    plan = convgrad.plan("Convolution", x, w, beta=1, **WINDOW)
+    with pytest.raises(ValueError, match="beta is 1, which reads the output: dst is needed"):
+        plan.run(x, w)
+    once = convgrad.convolution(x, w, **WINDOW)
+    assert numpy.array_equal(plan.run(x, w, out=numpy.ones_like(once)), 1 + once)
+    dy, window = integers(1, 3, 4, 4), dict(WINDOW, beta=-0.5)
+    wanted = [convgrad.Tensor(x.shape), convgrad.Tensor(w.shape)]
+    plan = convgrad.plan("ConvolutionBackward", x, w, dy, outputs=wanted, **window)
+    with pytest.raises(ValueError, match="beta is -0.5, .*: diff_weights is needed"):
+        plan.run(x, w, dy, out=(numpy.ones_like(x), None))
+
+
 def test_a_plan_refuses_other_arrays(integers):
     x, w = integers(2, 3, 6, 6), integers(4, 3, 3, 3)
     made = convgrad.plan("Convolution", x, w, **WINDOW)

@@ -1,5 +1,6 @@
 """convgrad.torch: PyTorch's convolutions and gradients, replaced and not replaced."""
 
+import contextlib
 import ctypes
 import gc
 import itertools
@@ -166,6 +167,22 @@ def test_errors_are_pytorchs_own(call):
     with convgrad.torch.enabled(), pytest.raises(type(own.value)) as replaced:
         call()
     assert str(replaced.value) == str(own.value)
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+@pytest.mark.parametrize("rank", [1, 2, 3])
+def test_gradients_of_no_images(rank, transposed):
+    convolve = getattr(F, f"conv{'_transpose' if transposed else ''}{rank}d")
+    results = []
+    for replaced in (False, True):
+        x = torch.zeros(0, 4, *[5] * rank, requires_grad=True)
+        w = torch.ones(4, 2, *[3] * rank, requires_grad=True)
+        with convgrad.torch.enabled() if replaced else contextlib.nullcontext():
+            y = convolve(x, w, torch.ones(4), padding=1, groups=2)
+            y.sum().backward()
+        results.append((y, x.grad, w.grad))
+    for own, ours in zip(*results):
+        assert own.shape == ours.shape and torch.equal(own, ours)
 
 
 def test_images_without_a_batch():
