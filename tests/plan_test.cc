@@ -288,22 +288,22 @@ TEST(Plan, BiasGradientOfOnesIsExact) {
 }
 
 TEST(Plan, ExplainsItself) {
-  const std::vector<TensorDesc> inputs = {{DataType::kBF16, {2, 4, 9, 8}, {}, {}},
-                                          {DataType::kBF16, {2, 8, 9, 8}, {}, {}}};
-  const std::vector<TensorDesc> outputs = {{DataType::kBF16, {8, 4, 3, 3}, {}, {}}};
+  const std::vector<TensorDesc> inputs = {{DataType::kBF16, {2, 20, 9, 8}, {}, {}},
+                                          {DataType::kBF16, {2, 24, 9, 8}, {}, {}}};
+  const std::vector<TensorDesc> outputs = {{DataType::kBF16, {24, 20, 3, 3}, {}, {}}};
   Result<Plan> plan = Plan::Make(kWeights, inputs, outputs, {.threads = 3, .workspace_limit = 0});
   ASSERT_TRUE(plan.ok());
   EXPECT_EQ(plan->kernel(), "contract");
   EXPECT_EQ(plan->workspace_bytes(), 0);
   const std::string text = plan->Explain();
   for (const char* part :
-       {"ConvolutionBackwardWeights", "src 2x4x9x8 bf16", "diff_weights 8x4x3x3",
-        "wgrad bf16 g1 n2 ci4 co8 in1x9x8 taps1x3x3 out1x9x8", "contract runs: the smallest",
+       {"ConvolutionBackwardWeights", "src 2x20x9x8 bf16", "diff_weights 24x20x3x3",
+        "wgrad bf16 g1 n2 ci20 co24 in1x9x8 taps1x3x3 out1x9x8", "contract runs: the smallest",
         "sums in registers", "threads     3", "0 bytes of at most 0", "expected"}) {
     EXPECT_NE(text.find(part), std::string::npos) << part << " in\n" << text;
   }
   // 9x8 windows of 3x3 with a border of 1: (27 - 2) * (24 - 2) pairs of pixel and tap.
-  EXPECT_EQ(plan->flops(), 2.0 * 2 * 4 * 8 * 25 * 22);
+  EXPECT_EQ(plan->flops(), 2.0 * 2 * 20 * 24 * 25 * 22);
 }
 
 // What is assumed is said, and a call costs something however little it computes.

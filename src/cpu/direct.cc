@@ -280,7 +280,8 @@ DirectTiling AlongPixelsTiling(const Contraction& c, const Problem& p, int threa
 Contraction OfTaps(Contraction c, const DirectTiling& t, int64_t i) {
   for (int a = kAxes - 1; a >= 0 && t.tap_parts > 1; --a) {
     GatherAxis& axis = c.axes[a];
-    const int64_t parts = CeilDiv(axis.taps, t.part_taps[a]), first = i % parts * t.part_taps[a];
+    const int64_t parts = std::max<int64_t>(1, CeilDiv(axis.taps, t.part_taps[a]));
+    const int64_t first = i % parts * t.part_taps[a];
     i /= parts;
     axis.taps = std::min(t.part_taps[a], axis.taps - first);
     axis.first += first * axis.tap_step;
