@@ -14,6 +14,7 @@
 #include "cpu/direct_lines-inl.h"
 #include "cpu/direct_pixels-inl.h"
 #include "cpu/direct_sums.h"
+#include "cpu/direct_taps-inl.h"
 #include "cpu/direct_task-inl.h"
 #include "cpu/live.h"
 #include "hwy/highway.h"
@@ -361,12 +362,15 @@ class CopiedLines : public DirectTaskOf<T, U, CopiedLines<T, U>> {
 
 template <class T, class U>
 HWY_NOINLINE void RunDirectTask(const DirectWork& work, const DirectTask& task, float* memory) {
-  const auto run = [&](auto lines) {
-    if (!work.c->sum_pixels) return lines.SumTaps();
+  const auto sum_pixels = [&](auto lines) {
     task.adds_slabs ? lines.AddSlabs() : lines.SumPixels();
   };
+  const auto run = [&](auto lines) { work.c->sum_pixels ? sum_pixels(lines) : lines.SumTaps(); };
   if constexpr (sizeof(T) == sizeof(U)) {
     if (work.t->along_pixels) return LinesAlongPixels<T>(work, task, memory).SumTaps();
+  }
+  if constexpr (sizeof(T) == sizeof(float)) {
+    if (work.t->along_taps) return sum_pixels(LinesAlongTaps(work, task, memory));
   }
   work.t->in_place ? run(LinesInPlace<T, U>(work, task, memory))
                    : run(CopiedLines<T, U>(work, task, memory));

@@ -255,6 +255,22 @@ int64_t TasksAtOnce(const Problem& p, const DirectTiling& t, int threads) {
                              static_cast<int64_t>(std::clamp(work / 3e5, 1.0, double(threads))));
 }
 
+// wgrad: tasks for all threads, of blocks; of so few of them, chunks side by side, if their sums
+// are not too many.
+void CutChunks(const Contraction& c, const Problem& p, int threads, DirectTiling& t) {
+  if (threads == 1) return;
+  const Chunks chunks = MakeChunks(c);
+  const int64_t sums = t.blocks * SumFloatsOf(c, t), samples = p.samples();
+  const int64_t tasks = samples * CeilDiv(t.blocks, t.blocks_each) * t.tap_parts;
+  if (tasks < 4 * threads && samples == 1 && !chunks.chained && chunks.count() > 1 &&
+      sums <= (int64_t{16} << 20) / chunks.count() / t.tap_parts) {
+    t.chunk_parts = std::min<int64_t>(chunks.count(), CeilDiv(4 * threads, tasks));
+    t.slab_floats = chunks.count() * sums * t.tap_parts;
+  } else if (tasks < 4 * threads) {
+    t.blocks_each = std::max<int64_t>(1, samples * t.blocks * t.tap_parts / (4 * threads));
+  }
+}
+
 // `p` with lines, as c has them. Channels of an image after each other, and of several images where
 // there are few of them.
 DirectTiling AlongPixelsTiling(const Contraction& c, const Problem& p, int threads) {
@@ -293,8 +309,10 @@ Contraction OfTaps(Contraction c, const DirectTiling& t, int64_t i) {
 DirectMemory MemoryOf(const Contraction& c, const DirectTiling& t) {
   const int64_t columns = std::min(t.columns, c.axes[kAxes - 1].pixels);
   DirectMemory m;
-  const int64_t terms = c.taps() * c.channels;
-  if (t.in_place) {
+  if (t.along_taps) {
+    m.tap_line_floats =
+        (columns - 1) * c.axes[kAxes - 1].pixel_step + TermsOfLine(c, t) + 2 * TapEdges::kEnd;
+  } else if (t.in_place) {
     m.zero_floats = 2 * t.blocks_each * t.lanes;
     m.carry_floats = CarriedPositions(c, t) * t.blocks_each * t.lanes;
   } else {
@@ -302,7 +320,7 @@ DirectMemory MemoryOf(const Contraction& c, const DirectTiling& t) {
     m.tag_floats = CeilDiv(m.slots.count(), 8) * 16;
     m.weights_at = m.slots.floats() + columns * t.lanes;
   }
-  m.block_floats = m.weights_at + (c.sum_pixels ? 2 : 1) * (terms + 1) * t.lanes;
+  m.block_floats = m.weights_at + (c.sum_pixels ? 2 : 1) * SumFloatsOf(c, t);
   return m;
 }
 
@@ -318,7 +336,7 @@ std::string DirectRefusal(const Problem& problem, int threads, int64_t limit) {
   }
   const Problem p = WithLines(problem);
   const Contraction c = MakeLargestPlainContraction(p);
-  if (IsAlongPixels(c, p)) return "";
+  if (IsAlongPixels(c, p) || IsAlongTaps(c, p)) return "";
   if (!c.sum_pixels && !HasFewTaps(c)) return "its kernel has too many taps";
   const VectorUnit unit = PickedVectorUnit(p.type);
   if (TilingOfParts(c, p, unit.lanes, DirectTiling::kStackFloats).columns > 0) return "";
@@ -335,6 +353,17 @@ DirectTiling DirectTilingOf(const Problem& problem, int threads, int64_t limit) 
   const Problem p = WithLines(problem);
   const Contraction all = MakeLargestPlainContraction(p);
   if (IsAlongPixels(all, p)) return AlongPixelsTiling(all, p, threads);
+  if (IsAlongTaps(all, p)) {
+    DirectTiling t = AlongTapsTiling(all, p);
+    CutChunks(all, problem, threads, t);
+    t.block_tasks = CeilDiv(t.blocks, t.blocks_each);
+    t.slots = TasksAtOnce(problem, t, threads);
+    if (limit < 0 || t.workspace_bytes() <= limit) return t;
+    t = AlongTapsTiling(all, p);
+    t.block_tasks = CeilDiv(t.blocks, t.blocks_each);
+    t.slots = TasksAtOnce(problem, t, threads);
+    return t;
+  }
   const VectorUnit unit = PickedVectorUnit(p.type);
   const DirectTiling stack = TilingOfParts(all, p, unit.lanes, DirectTiling::kStackFloats);
   // Lines from the second-level cache. Each part of the taps copies them again: as few as it takes.
@@ -381,19 +410,7 @@ DirectTiling DirectTilingOf(const Problem& problem, int threads, int64_t limit) 
       if (t.blocks_each >= wanted || t.columns < 2 * std::max<int64_t>(least, 16)) break;
     }
   }
-  const int64_t samples = problem.samples();
-  if (c.sum_pixels && threads > 1) {
-    const Chunks chunks = MakeChunks(c);
-    const int64_t sums = t.blocks * (c.taps() * c.channels + 1) * t.lanes;
-    const int64_t tasks = samples * CeilDiv(t.blocks, t.blocks_each) * t.tap_parts;
-    if (tasks < 4 * threads && samples == 1 && !chunks.chained && chunks.count() > 1 &&
-        sums <= (int64_t{16} << 20) / chunks.count() / t.tap_parts) {
-      t.chunk_parts = std::min<int64_t>(chunks.count(), CeilDiv(4 * threads, tasks));
-      t.slab_floats = chunks.count() * sums * t.tap_parts;
-    } else if (tasks < 4 * threads) {
-      t.blocks_each = std::max<int64_t>(1, samples * t.blocks * t.tap_parts / (4 * threads));
-    }
-  }
+  if (c.sum_pixels) CutChunks(c, problem, threads, t);
   t.block_tasks = CeilDiv(t.blocks, t.blocks_each);
   // No phase may take more than the largest.
   const LineSlots slots = MemoryOf(c, t).slots;
@@ -496,6 +513,10 @@ std::string DirectText(const Problem& problem, int threads, int64_t limit) {
       t.in_place ? ", widened to f32 when it is loaded" : ", widened to f32 when a line is copied";
   const std::string unit = Join("; ", PickedVectorUnit(problem.type).name,
                                 problem.type == DataType::kF32 ? "" : widened);
+  if (t.along_taps) {
+    return Join(t.blocks_each, " of ", t.blocks, " channels in a task; vectors along taps",
+                t.chunk_parts > 1 ? ", chunks side by side" : "", unit);
+  }
   if (t.along_pixels) {
     return Join(t.blocks_each, " of ", t.blocks, " channels in a task; vectors along pixels",
                 problem.type == DataType::kF32 ? ", in place: no line is copied" : "", unit);
@@ -523,7 +544,8 @@ double DirectSeconds(const Problem& problem, int threads) {
   // Of a block that is not full, vectors without a channel are left out.
   const double used = static_cast<double>(p.groups * c.o);
   const double vectors = static_cast<double>(CeilDiv(p.groups * c.o, unit.lanes));
-  const double filled = IsAlongPixels(c, p) ? 1.0 : used / (vectors * unit.lanes);
+  const double filled =
+      IsAlongPixels(c, p) || IsAlongTaps(c, p) ? 1.0 : used / (vectors * unit.lanes);
   const double share = full * filled;
   const double per_second = MultiplyAddsPerSecond(unit) * share * threads;
   return std::max(CountMultiplyAdds(problem) / per_second, CountBytes(problem) / (10e9 * threads));

@@ -4,7 +4,7 @@
 //
 // Lines of g are copied into memory: any layout, type and padding is absorbed there. (Few taps of
 // channels, or of pixels, that are next to each other need no copy: direct_in_place.h, and
-// direct_pixels.h, whose lanes are pixels.) A line of v is
+// direct_pixels.h, whose lanes are pixels; those of direct_taps.h are taps.) A line of v is
 // then summed from the lines that its kernel meets, and stored; or, where pixels are summed, a line
 // of g and one of v give a line of taps. Each o of a group has a lane; its factors of g are copied
 // for each of them, or, of groups of fours, taken from a lane of a vector of channels.
@@ -19,6 +19,7 @@
 #include "core/parallel.h"
 #include "core/problem.h"
 #include "cpu/contraction.h"
+#include "cpu/direct_taps.h"
 #include "cpu/tiling.h"
 
 namespace convgrad {
@@ -51,6 +52,7 @@ struct DirectTiling {
   bool carries = false;        // in place, positions from tile to tile
   std::optional<bool> sparse;  // copied lines have only positions that are read
   bool along_pixels = false;   // lanes are pixels, a block is a channel: see direct_pixels.h
+  bool along_taps = false;     // lanes are taps, a block is a channel: see direct_taps.h
   int64_t lanes = 16;          // of a block of o
   int64_t used = 16;           // of them: whole groups
   int64_t blocks = 1;          // of all groups
@@ -99,11 +101,12 @@ struct DirectMemory {
   int64_t tag_floats = 0;
   int64_t zero_floats = 0;  // in place: as many as channels, twice
   int64_t carry_floats = 0;
+  int64_t tap_line_floats = 0;  // along taps, a line of zeros
   int64_t block_floats = 0;
   int64_t weights_at = 0;  // in a block
 
   int64_t shared_floats() const {
-    return slots.line_floats + tag_floats + zero_floats + carry_floats;
+    return slots.line_floats + tag_floats + zero_floats + carry_floats + tap_line_floats;
   }
   int64_t floats(int64_t blocks) const { return shared_floats() + blocks * block_floats; }
 };
@@ -133,9 +136,23 @@ struct DirectTask {
   bool adds_slabs = false;
 };
 
+// Of w or of its sums: a line of taps, and all of it with the bias. Along taps, whole strips.
+inline int64_t TermsOfLine(const Contraction& c, const DirectTiling& t) {
+  constexpr int64_t kTaps = TapStrips::kTaps;
+  return t.along_taps ? CeilDiv(c.axes[2].taps, kTaps) * kTaps : c.axes[2].taps * c.channels;
+}
+inline int64_t SumFloatsOf(const Contraction& c, const DirectTiling& t) {
+  const int64_t bias = t.along_taps ? TapStrips::kTaps : 1;
+  return (c.axes[0].taps * c.axes[1].taps * TermsOfLine(c, t) + bias) * t.lanes;
+}
+
 // Part `i` of the taps of a wgrad, or all taps. The first one has the most.
 Contraction OfTaps(Contraction c, const DirectTiling& t, int64_t i);
 DirectMemory MemoryOf(const Contraction& c, const DirectTiling& t);
+
+// Whether sums are along taps; and such a tiling, without the cut into tasks.
+bool IsAlongTaps(const Contraction& c, const Problem& p);
+DirectTiling AlongTapsTiling(const Contraction& c, const Problem& p);
 
 using RunDirectFunction = void (*)(const DirectWork& work, const DirectTask& task, float* memory);
 void RunDirectF32(const DirectWork& work, const DirectTask& task, float* memory);

@@ -31,16 +31,19 @@ class DirectTaskOf {
         last_(c_.axes[kAxes - 1]),
         columns_(std::min(t_.columns, last_.pixels)),
         memory_(MemoryOf(c_, t_)),
-        terms_(c_.taps() * c_.channels),
+        line_terms_(TermsOfLine(c_, t_)),
+        terms_(c_.axes[0].taps * c_.axes[1].taps * line_terms_),
+        lane_step_(std::min<int64_t>(kLanes, t_.lanes)),
+        sum_floats_(SumFloatsOf(c_, t_)),
         blocks_(task.blocks.size()),
         o_first_(task.blocks.begin * t_.used),
         o_count_(std::min(task.blocks.end * t_.used, work.groups * c_.o) - o_first_),
-        tap_floats_(c_.channels * kLanes),
-        w_plane_((terms_ + 1) * kLanes),
+        tap_floats_(c_.channels * lane_step_),
+        w_plane_((terms_ + 1) * lane_step_),
         first_block_(memory + memory_.shared_floats()) {
     // Lanes that do not exist are zero, or copies of others.
     for (int64_t b = 0; b < blocks_; ++b) {
-      if (LanesOf(b) < kBlockLanes) std::fill(Block(b), Block(b + 1), 0.0f);
+      if (LanesOf(b) < t_.lanes) std::fill(Block(b), Block(b + 1), 0.0f);
     }
   }
 
@@ -62,9 +65,7 @@ class DirectTaskOf {
   void SumPixels() {
     if (work_.slabs == nullptr) LoadSums();
     for (int64_t i = task_.chunks.begin; i < task_.chunks.end; ++i) {
-      for (int64_t b = 0; b < blocks_ && !chunks_.chained; ++b) {
-        std::fill(Chain(b), Chain(b) + SumFloats(), 0.0f);
-      }
+      for (int64_t b = 0; b < blocks_; ++b) BeginChunk(b);
       SumChunk(ChunkAt(chunks_, i));
       for (int64_t b = 0; b < blocks_; ++b) EndChunk(i, b);
     }
@@ -83,8 +84,8 @@ class DirectTaskOf {
   // Memory of a block: its lines of g, a line of v, w or chains and sums, bias.
   float* Block(int64_t b) const { return first_block_ + b * memory_.block_floats; }
   float* Weights(int64_t b) const { return Block(b) + memory_.weights_at; }
-  float* Bias(int64_t b) const { return Weights(b) + terms_ * kLanes; }  // as one more term
-  int64_t SumFloats() const { return (terms_ + 1) * kBlockLanes; }       // those of the bias, too
+  float* Bias(int64_t b) const { return Weights(b) + terms_ * lane_step_; }  // as one more term
+  int64_t SumFloats() const { return sum_floats_; }
   float* Chain(int64_t b) const { return Weights(b); }
   // Of a block, those that exist.
   int64_t LanesOf(int64_t b) const { return std::min(t_.used, o_count_ - b * t_.used); }
@@ -100,6 +101,49 @@ class DirectTaskOf {
            column * c_.v.at[2] + o_first_ * c_.v.o;
   }
 
+  void BeginChunk(int64_t b) const {
+    if (!chunks_.chained) std::fill(Chain(b), Chain(b) + SumFloats(), 0.0f);
+  }
+
+  // A chain that goes on is a sum, too: -0 becomes +0.
+  void EndChunk(int64_t i, int64_t b) const {
+    float* const chain = Chain(b);
+    if (chunks_.chained) {
+      for (int64_t k = 0; k < SumFloats(); ++k) chain[k] += 0.0f;
+    } else if (work_.slabs != nullptr) {
+      std::copy(chain, chain + SumFloats(), Slab(i, b));
+    } else {
+      AddSums(chain, Sums(b));
+    }
+  }
+
+  // beta * out; a chain goes on from its very bits.
+  void LoadSums() const {
+    const float zero = chunks_.chained ? -0.0f : 0.0f;
+    const auto scaled = [&](const void* from, int64_t offset) {
+      return work_.beta * Widen(LoadAt<U>(from, offset)) + zero;
+    };
+    for (int64_t b = 0; b < blocks_; ++b) {
+      float* const to = chunks_.chained ? Chain(b) : Sums(b);
+      std::fill(to, to + SumFloats(), 0.0f);
+      if (work_.beta == 0) continue;
+      ForEachWeight(b, [&](int64_t at, int64_t offset) { to[at] = scaled(work_.out, offset); });
+      ForEachBias(b, [&](int64_t at, int64_t offset) { to[at] = scaled(work_.bias_out, offset); });
+    }
+  }
+
+  void StoreSums() const {
+    for (int64_t b = 0; b < blocks_; ++b) {
+      const float* const sums = chunks_.chained ? Chain(b) : Sums(b);
+      ForEachWeight(b, [&](int64_t at, int64_t offset) {
+        StoreAt(work_.out, offset, NarrowSum(sums[at], U()));
+      });
+      ForEachBias(b, [&](int64_t at, int64_t offset) {
+        StoreAt(work_.bias_out, offset, NarrowSum(sums[at], U()));
+      });
+    }
+  }
+
   const DirectWork& work_;
   const Contraction& c_;
   const DirectTiling& t_;
@@ -108,7 +152,10 @@ class DirectTaskOf {
   const GatherAxis& last_;
   const int64_t columns_;
   const DirectMemory memory_;
+  const int64_t line_terms_;  // of a line of taps
   const int64_t terms_;
+  const int64_t lane_step_;   // floats from term to term, of each lane
+  const int64_t sum_floats_;  // of a block, those of the bias, too
   const int64_t blocks_;
   const int64_t o_first_, o_count_;  // of all groups
   const int64_t tap_floats_;         // of w and of sums, in a plane
@@ -124,7 +171,7 @@ class DirectTaskOf {
   }
   // In a block's weights or sums.
   int64_t PlaceOf(int64_t lane, int64_t term) const {
-    return lane / kLanes * w_plane_ + term * kLanes + lane % kLanes;
+    return lane / lane_step_ * w_plane_ + term * lane_step_ + lane % lane_step_;
   }
 
   // Of the first tap and channel.
@@ -142,10 +189,11 @@ class DirectTaskOf {
         for (int64_t t1 = 0; t1 < c_.axes[1].taps; ++t1) {
           int64_t offset = first + t0 * c_.w.at[0] + t1 * c_.w.at[1];
           for (int64_t t2 = 0; t2 < c_.axes[2].taps; ++t2, offset += c_.w.at[2]) {
-            for (int64_t ci = 0; ci < c_.channels; ++ci, at += kLanes) {
+            for (int64_t ci = 0; ci < c_.channels; ++ci, at += lane_step_) {
               visit(at, offset + ci * c_.w.channel);
             }
           }
+          at += (line_terms_ - c_.axes[2].taps * c_.channels) * lane_step_;
         }
       }
     }
@@ -176,18 +224,6 @@ class DirectTaskOf {
     }
   }
 
-  // A chain that goes on is a sum, too: -0 becomes +0.
-  void EndChunk(int64_t i, int64_t b) const {
-    float* const chain = Chain(b);
-    if (chunks_.chained) {
-      for (int64_t k = 0; k < SumFloats(); ++k) chain[k] += 0.0f;
-    } else if (work_.slabs != nullptr) {
-      std::copy(chain, chain + SumFloats(), Slab(i, b));
-    } else {
-      AddSums(chain, Sums(b));
-    }
-  }
-
   void AddSums(const float* from, float* to) const {
     for (int64_t i = 0; i < SumFloats(); ++i) to[i] += from[i];
   }
@@ -197,33 +233,6 @@ class DirectTaskOf {
   void ForEachBias(int64_t b, const Visit& visit) const {
     for (int64_t l = 0; l < LanesOf(b) && work_.bias_out != nullptr; ++l) {
       visit(PlaceOf(l, terms_), (o_first_ + b * t_.used + l) * work_.bias_stride);
-    }
-  }
-
-  // beta * out; a chain goes on from its very bits.
-  void LoadSums() const {
-    const float zero = chunks_.chained ? -0.0f : 0.0f;
-    const auto scaled = [&](const void* from, int64_t offset) {
-      return work_.beta * Widen(LoadAt<U>(from, offset)) + zero;
-    };
-    for (int64_t b = 0; b < blocks_; ++b) {
-      float* const to = chunks_.chained ? Chain(b) : Sums(b);
-      std::fill(to, to + SumFloats(), 0.0f);
-      if (work_.beta == 0) continue;
-      ForEachWeight(b, [&](int64_t at, int64_t offset) { to[at] = scaled(work_.out, offset); });
-      ForEachBias(b, [&](int64_t at, int64_t offset) { to[at] = scaled(work_.bias_out, offset); });
-    }
-  }
-
-  void StoreSums() const {
-    for (int64_t b = 0; b < blocks_; ++b) {
-      const float* const sums = chunks_.chained ? Chain(b) : Sums(b);
-      ForEachWeight(b, [&](int64_t at, int64_t offset) {
-        StoreAt(work_.out, offset, NarrowSum(sums[at], U()));
-      });
-      ForEachBias(b, [&](int64_t at, int64_t offset) {
-        StoreAt(work_.bias_out, offset, NarrowSum(sums[at], U()));
-      });
     }
   }
 };
