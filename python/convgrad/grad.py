@@ -104,9 +104,7 @@ def _transpose_input(
     )  # fmt: skip
     shape = _shape("result", result)
     if input_size is not None and shape != tuple(input_size):
-        raise ValueError(
-            f"input_size is {tuple(input_size)}, but the other arguments give {shape}"
-        )
+        raise ValueError(f"input_size is {tuple(input_size)}, but the other arguments give {shape}")
     return result
 
 
