@@ -1,6 +1,7 @@
 #include "torch_bridge.h"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <limits>
@@ -140,16 +141,49 @@ struct Window {
   }
 };
 
-// As PyTorch tells a tensor's memory format from its strides: axes from the fastest to the slowest.
-bool LikeChannelsLast(std::span<const int64_t> extents, std::span<const int64_t> strides) {
+// Extents and strides, of lines as images of one row, which PyTorch makes of them.
+struct Layout {
+  std::array<int64_t, 5> extents, strides;
+  size_t axes;
+
+  explicit Layout(const TensorDesc& tensor) : axes(tensor.extents.size()) {
+    std::copy(tensor.extents.begin(), tensor.extents.end(), extents.begin());
+    std::copy(tensor.strides.begin(), tensor.strides.end(), strides.begin());
+    if (axes != 3) return;
+    axes = 4;
+    extents[3] = extents[2];
+    strides[3] = strides[2];
+    extents[2] = 1;
+    strides[2] = extents[3] * strides[3];
+  }
+};
+
+// Axes from the fastest to the slowest.
+size_t AxisLast(size_t i, size_t axes) { return i == 0 ? 1 : i + 1 == axes ? 0 : axes - i; }
+
+// As PyTorch tells a tensor's memory format from its strides.
+bool LikeChannelsLast(const Layout& layout) {
+  const auto& [extents, strides, axes] = layout;
   if (strides[1] == 0) return false;
-  const size_t axes = extents.size();
   int64_t least = 0;
   for (size_t i = 0; i < axes; ++i) {
-    const size_t axis = i == 0 ? 1 : i + 1 == axes ? 0 : axes - i;
+    const size_t axis = AxisLast(i, axes);
     if (extents[axis] == 0 || strides[axis] < least) return false;
     if (axis == 0 && least == strides[1]) return false;
     least = extents[axis] > 1 ? strides[axis] * extents[axis] : strides[axis];
+  }
+  return true;
+}
+
+// Whether PyTorch calls it contiguous: strides of axes with one position may be any.
+bool Dense(const Layout& layout, bool channels_last) {
+  const auto& [extents, strides, axes] = layout;
+  int64_t step = 1;
+  for (size_t i = 0; i < axes; ++i) {
+    const size_t axis = channels_last ? AxisLast(i, axes) : axes - 1 - i;
+    if (extents[axis] == 1) continue;
+    if (strides[axis] != step) return false;
+    step *= extents[axis];
   }
   return true;
 }
@@ -227,10 +261,11 @@ bool TorchTensor::empty() const {
 }
 
 TorchBridge::TorchBridge(nb::module_ torch, nb::callable own_forward, nb::callable own_backward,
-                         nb::callable results_last, bool asks_for_images)
+                         nb::callable results_last, nb::callable keeps_weight, bool asks_for_images)
     : own_forward_(std::move(own_forward)),
       own_backward_(std::move(own_backward)),
       results_last_(std::move(results_last)),
+      keeps_weight_(std::move(keeps_weight)),
       empty_strided_(torch.attr("empty_strided")),
       empty_like_(torch.attr("empty_like")),
       plain_tensor_(torch.attr("Tensor")),
@@ -304,22 +339,27 @@ bool TorchBridge::ReadBoth(nb::handle source, nb::handle weight, TorchTensor& x,
 }
 
 bool TorchBridge::ChannelsLast(const TorchTensor& source, const TorchTensor& weight,
-                               const TorchGeometry& g) const {
-  const Dims& extents = weight.desc.extents;
-  const Dims& strides = weight.desc.strides;
-  bool last = false;
-  if (weight.axes() == 3) {  // images of one row, whose source is made contiguous before
-    const int64_t image[] = {extents[0], extents[1], 1, extents[2]};
-    const int64_t steps[] = {strides[0], strides[1], extents[2] * strides[2], strides[2]};
-    last = LikeChannelsLast(image, steps);
-  } else {
-    last = LikeChannelsLast(extents, strides) ||
-           LikeChannelsLast(source.desc.extents, source.desc.strides);
-  }
+                               const TorchGeometry& geometry) const {
+  const Layout x(source.desc), w(weight.desc);
+  // What PyTorch makes contiguous has channels first; what is contiguous it leaves as it is.
+  const bool made = source.axes() == 3 && !Dense(x, /*channels_last=*/false);
+  const bool last = LikeChannelsLast(w) || (!made && LikeChannelsLast(x));
   if (!last || (weight.axes() < 5 && !asks_for_images_)) return last;
+  return Ask(results_last_, source, weight, geometry);
+}
+
+bool TorchBridge::WeightLast(const TorchTensor& source, const TorchTensor& weight,
+                             const TorchGeometry& geometry) const {
+  const Layout w(weight.desc);
+  const bool both = weight.axes() < 5 && Dense(w, /*channels_last=*/true) && !LikeChannelsLast(w);
+  return !both || !Ask(keeps_weight_, source, weight, geometry);
+}
+
+bool TorchBridge::Ask(const nb::object& question, const TorchTensor& source,
+                      const TorchTensor& weight, const TorchGeometry& g) const {
   const OverridesOff off(no_overrides_);
-  return nb::cast<bool>(results_last_(source.object, weight.object, g.stride, g.padding, g.dilation,
-                                      g.transposed, g.output_padding, g.groups));
+  return nb::cast<bool>(question(source.object, weight.object, g.stride, g.padding, g.dilation,
+                                 g.transposed, g.output_padding, g.groups));
 }
 
 nb::handle TorchBridge::Guard() const {
@@ -396,7 +436,8 @@ nb::object TorchBridge::ConvolutionBackward(nb::handle grad, nb::handle source, 
     if (!Wanted(output_mask, i)) continue;
     TorchTensor memory;
     memory.desc.extents = i == 0 ? x.extents() : i == 1 ? w.extents() : Dims{dy.extents()[1]};
-    results[i] = Allocate(x.desc.type, last && i < 2, memory, i == 0 ? &x : i == 1 ? &w : nullptr);
+    const bool like_last = last && (i == 0 || (i == 1 && WeightLast(x, w, geometry)));
+    results[i] = Allocate(x.desc.type, like_last, memory, i == 0 ? &x : i == 1 ? &w : nullptr);
     if (memory.data == nullptr) return nb::none();
     outputs[i] = std::move(memory.desc);
     out[i] = memory.data;
@@ -454,9 +495,9 @@ int TorchBridge::OtherThreads() { return living_threads - (this_thread.counted ?
 
 void BindTorchBridge(nb::module_& module) {
   nb::class_<TorchBridge>(module, "TorchBridge")
-      .def(nb::init<nb::module_, nb::callable, nb::callable, nb::callable, bool>(),
+      .def(nb::init<nb::module_, nb::callable, nb::callable, nb::callable, nb::callable, bool>(),
            nb::arg("torch"), nb::arg("own_forward"), nb::arg("own_backward"),
-           nb::arg("results_last"), nb::arg("asks_for_images"))
+           nb::arg("results_last"), nb::arg("keeps_weight"), nb::arg("asks_for_images"))
       .def_prop_ro("library_seconds", &TorchBridge::library_seconds)
       .def("replace", &TorchBridge::Replace, nb::arg("forward"), nb::arg("backward"))
       .def("set_report", &TorchBridge::SetReport, nb::arg("report").none())

@@ -48,9 +48,11 @@ class TorchBridge {
   // the arguments of the operators. results_last(source, weight, *geometry) says whether the
   // results of a convolution with channels last in one of its arguments have them last, too. It is
   // asked for volumes, and for images if `asks_for_images`: all but old PyTorch say yes there.
+  // keeps_weight(the same) says whether the gradient of a weight that is dense both with channels
+  // first and with channels last (kernels of one tap, one channel) has them first then.
   TorchBridge(nanobind::module_ torch, nanobind::callable own_forward,
               nanobind::callable own_backward, nanobind::callable results_last,
-              bool asks_for_images);
+              nanobind::callable keeps_weight, bool asks_for_images);
 
   // What PyTorch's dispatcher calls, with the arguments of aten::convolution (aten::_convolution
   // has more of them) and of aten::convolution_backward.
@@ -84,6 +86,11 @@ class TorchBridge {
                 TorchTensor& w) const;
   bool ChannelsLast(const TorchTensor& source, const TorchTensor& weight,
                     const TorchGeometry& geometry) const;
+  // Of the gradient of the weight, where results have channels last.
+  bool WeightLast(const TorchTensor& source, const TorchTensor& weight,
+                  const TorchGeometry& geometry) const;
+  bool Ask(const nanobind::object& question, const TorchTensor& source, const TorchTensor& weight,
+           const TorchGeometry& geometry) const;
   // A dense tensor of PyTorch on the CPU with the extents of `memory`, which gets the rest. No
   // pointer: PyTorch gave other memory than was asked for.
   // `like` has the same extents; null where nothing has.
@@ -94,7 +101,7 @@ class TorchBridge {
   nanobind::handle Guard() const;
   Options RunOptions() const;
 
-  nanobind::object own_forward_, own_backward_, results_last_;
+  nanobind::object own_forward_, own_backward_, results_last_, keeps_weight_;
   nanobind::object report_;                  // not valid: none
   bool forward_ = false, backward_ = false;  // replaced; under the interpreter's lock
   nanobind::object empty_strided_, empty_like_, plain_tensor_, cpu_, no_overrides_, count_modes_,

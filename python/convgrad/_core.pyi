@@ -49,6 +49,7 @@ class TorchBridge:
         own_forward: Callable[..., Any],
         own_backward: Callable[..., Any],
         results_last: Callable[..., bool],
+        keeps_weight: Callable[..., bool],
         asks_for_images: bool,
     ) -> None: ...
     def replace(self, forward: bool, backward: bool) -> None: ...

@@ -74,6 +74,21 @@ def _results_last(
     return memory_format == torch.channels_last_3d
 
 
+_KEEPING_BACKENDS = (torch._C._ConvBackend.Slow2d, torch._C._ConvBackend.SlowTranspose2d)
+
+
+def _keeps_weight(
+    source, weight, stride, padding, dilation, transposed, output_padding, groups
+) -> bool:
+    """PyTorch's backends differ in the strides that the gradient of a weight has along axes of one
+    position: oneDNN, and loops with dilation, give those of the memory format, its other loops
+    those of the weight."""
+    backend = torch._C._select_conv_backend(
+        source, weight, None, stride, padding, dilation, transposed, output_padding, groups
+    )
+    return backend in _KEEPING_BACKENDS
+
+
 # (benchmark, deterministic, cudnn_enabled, allow_tf32): what aten::_convolution has more than
 # aten::convolution, and no kernel of the CPU looks at.
 _MORE = (False, False, True, True)
@@ -86,6 +101,7 @@ def _make_bridge() -> _core.TorchBridge:
         lambda *arguments: own(*arguments[:9], *_MORE),
         _own_kernel("convolution_backward"),
         _results_last,
+        _keeps_weight,
         _OLD_RULES,
     )
 
