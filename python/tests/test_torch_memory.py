@@ -22,7 +22,15 @@ def laid_out(tensor, layout):
     return tensor
 
 
+# PyTorch 2.0 takes the strides of results from oneDNN's descriptions of them, which give axes of
+# one position this and that; 1.13 and 2.5 do not.
+VERSION = tuple(map(int, torch.__version__.split(".")[:2]))
+ONES_COUNT = not (2, 0) <= VERSION < (2, 5) or not torch.backends.mkldnn.is_available()
+
+
 def in_memory(tensor):
+    if not ONES_COUNT:
+        return [step for step, size in zip(tensor.stride(), tensor.shape) if size > 1]
     formats = [
         torch.contiguous_format,
         *([FORMATS[tensor.dim()]] if tensor.dim() in FORMATS else []),
