@@ -2,7 +2,8 @@
 
     python bench/pytorch_steps.py [--threads 2] [--batch problems/layers.txt] [steps blocks layers]
 
-Each figure is the best of runs that take turns within one process. Prints Markdown.
+Each figure is the best of runs that take turns within one process. Prints Markdown. Layers are those
+of all the lists in problems/, in both memory formats, and last come those that are slower.
 """
 
 import argparse
@@ -129,8 +130,10 @@ def number(line, key, otherwise=None):
     return int(found.group(1)) if found else otherwise
 
 
-def problem(line):
-    """(name, arguments of aten::convolution but the tensors, shapes) of a problem line."""
+def problem(line, transposed):
+    """(name, arguments of aten::convolution but the tensors, shapes of source and weight) of a
+    problem line. Zeros are as many after an axis as before it, as PyTorch has them: of a causal
+    convolution, whose line has none after, a few results more."""
     name = re.search(r'n"([^"]*)"', line)
     line = re.sub(r'_?n".*', "", line)
     axes = [a for a in "dhw" if number(line, "i" + a) is not None]
@@ -139,52 +142,90 @@ def problem(line):
     at = lambda key, otherwise: [number(line, key + a, otherwise) for a in axes]
     groups = number(line, "g", 1)
     ic, oc, mb = number(line, "ic"), number(line, "oc"), number(line, "mb", 2)
-    dilation = [d + 1 for d in at("d", 0)]
+    dilation, stride, padding, k = [d + 1 for d in at("d", 0)], at("s", 1), at("p", 0), at("k", 1)
     x = (mb, ic, *at("i", None))
-    w = (oc, ic // groups, *at("k", 1))
-    geometry = (at("s", 1), at("p", 0), dilation, False, [0] * len(axes), groups)
-    return name.group(1) if name else line, geometry, x, w
+    w = (ic, oc // groups, *k) if transposed else (oc, ic // groups, *k)
+    more = [0] * len(axes)
+    if transposed:
+        sizes = zip(x[2:], stride, padding, dilation, k)
+        least = [(i - 1) * s - 2 * p + d * (taps - 1) + 1 for i, s, p, d, taps in sizes]
+        more = [max(0, (o or size) - size) for o, size in zip(at("o", None), least)]
+    return (
+        name.group(1) if name else line,
+        (stride, padding, dilation, transposed, more, groups),
+        x,
+        w,
+    )
 
 
-def layers(batch):
-    with open(batch, encoding="utf-8") as file:
-        lines = [line.strip() for line in file if re.match(r"(g\d+_?)?mb\d|(g\d+_?)?ic\d", line)]
-    seen, slowest = set(), []
-    table("layer, contiguous f32")
-    for line in lines:
-        if line in seen:
-            continue
-        seen.add(line)
-        name, geometry, x_shape, w_shape = problem(line)
-        x, w = torch.randn(x_shape), torch.randn(w_shape)
-        y = torch.ops.aten.convolution(x, w, None, *geometry)
-        dy = torch.randn_like(y)
-        calls = [("forward", lambda: torch.ops.aten.convolution(x, w, None, *geometry))]
-        for what, mask in (
-            ("of source", [True, False, False]),
-            ("of weight", [False, True, False]),
-        ):
-            calls.append((what, lambda mask=mask: torch.ops.aten.convolution_backward(
-                dy, x, w, None, *geometry, mask)))  # fmt: skip
-        for what, call in calls:
-            own, replaced = best_of_turns(call, 0.3, 3.0)
-            print_row(f"{name} {what}", own, replaced)
-            slowest.append((own / replaced, f"{name} {what}"))
-    slowest.sort()
-    print("\nslowest beside PyTorch:", ", ".join(f"{n} {r:.2f}" for r, n in slowest[:5]))
+def problems_of(files):
+    """The problems of files, each once; lines are of convolutions until they say --deconv."""
+    seen = set()
+    for path in files:
+        transposed = False
+        with open(path, encoding="utf-8") as file:
+            for line in map(str.strip, file):
+                words = line.split()
+                if "--conv" in words or "--deconv" in words:
+                    transposed = "--deconv" in words
+                if re.match(r"(g\d+_?)?(mb|ic)\d", line) is None:
+                    continue
+                name, *rest = problem(line, transposed)
+                if str(rest) not in seen:
+                    seen.add(str(rest))
+                    yield (name, *rest)
+
+
+def calls_of(x, w, geometry):
+    y = torch.ops.aten.convolution(x, w, None, *geometry)
+    dy = torch.randn_like(y)  # of y's memory format
+    yield "forward", lambda: torch.ops.aten.convolution(x, w, None, *geometry)
+    for what, mask in (("of source", [True, False, False]), ("of weight", [False, True, False])):
+        yield what, lambda: torch.ops.aten.convolution_backward(
+            dy, x, w, None, *geometry, mask)  # fmt: skip
+
+
+def layers(files):
+    ratios = []
+    for channels_last in (False, True):
+        text = "channels last" if channels_last else "contiguous"
+        table(f"layer, {text} f32")
+        for name, geometry, x_shape, w_shape in problems_of(files):
+            if channels_last and len(x_shape) == 3:
+                continue  # PyTorch has no such format for lines
+            x, w = torch.randn(x_shape), torch.randn(w_shape)
+            if channels_last:
+                layout = torch.channels_last if x.dim() == 4 else torch.channels_last_3d
+                x, w = x.contiguous(memory_format=layout), w.contiguous(memory_format=layout)
+            for what, call in calls_of(x, w, geometry):
+                own, replaced = best_of_turns(call, 0.3, 3.0)
+                print_row(f"{name} {what}", own, replaced)
+                ratios.append((own / replaced, f"{name} {what}, {text}"))
+    ratios.sort()
+    slower = [f"{name} {ratio:.2f}" for ratio, name in ratios if ratio < 0.95]
+    print(f"\nslower than PyTorch by more than 5 %: {len(slower)} of {len(ratios)}")
+    for line in slower or [f"least: {name} {ratio:.2f}" for ratio, name in ratios[:5]]:
+        print(f"  {line}")
+
+
+# Layer lists; the others of the folder are corners and problems of users.
+LISTS = ("layers", "convnext_tiny", "dcgan", "mobilenetv2", "resnet50", "resnext50", "unet",
+         "unet3d", "wavenet")  # fmt: skip
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("what", nargs="*", default=["steps", "blocks", "layers"])
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
-    parser.add_argument("--batch", default=os.path.join(ROOT, "problems", "layers.txt"))
+    parser.add_argument("--batch", action="append", metavar="FILE",
+                        help="lists of layers, all of problems/ unless given")  # fmt: skip
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     torch.manual_seed(0)
+    files = options.batch or [os.path.join(ROOT, "problems", name + ".txt") for name in LISTS]
     print(f"PyTorch {torch.__version__}, {options.threads} threads")
     for what in options.what:
-        {"steps": steps, "blocks": blocks, "layers": lambda: layers(options.batch)}[what]()
+        {"steps": steps, "blocks": blocks, "layers": lambda: layers(files)}[what]()
 
 
 if __name__ == "__main__":

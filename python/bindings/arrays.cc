@@ -27,9 +27,10 @@ DataType TypeOf(nb::dlpack::dtype type, std::string_view name) {
                      : code == Code::Int     ? "s"
                      : code == Code::UInt    ? "u"
                      : code == Code::Complex ? "c"
+                     : code == Code::Bool    ? "bool"
                                              : "type ";
-  Refuse(name, "has elements of " + std::string(kind) + std::to_string(type.bits) +
-                   ", expected f32, bf16 or f16");
+  const std::string bits = code == Code::Bool ? "" : std::to_string(type.bits);
+  Refuse(name, "has elements of " + (kind + bits) + ", expected f32, bf16 or f16");
 }
 
 // What DLPack says; data of other devices is refused, not copied.
@@ -81,6 +82,21 @@ Array FromTuple(nb::handle object, std::string_view name) {
   return result;
 }
 
+std::string Text(nb::handle object) { return nb::str(object).c_str(); }
+
+// What PyTorch has in memory and DLPack cannot say.
+void RefuseTensor(nb::handle object, std::string_view name) {
+  for (const char* attribute : {"device", "layout", "is_cpu"}) {
+    if (!nb::hasattr(object, attribute)) return;
+  }
+  if (!nb::cast<bool>(object.attr("is_cpu"))) {
+    Refuse(name, "is on the device " + Text(object.attr("device")) + ", expected the CPU");
+  }
+  if (const std::string layout = Text(object.attr("layout")); layout != "torch.strided") {
+    Refuse(name, "has the layout " + layout + ", expected torch.strided");
+  }
+}
+
 // What NumPy has in memory and DLPack cannot say.
 void RefuseMemory(nb::handle object, std::string_view name) {
   for (const char* attribute : {"__array_interface__", "dtype", "itemsize", "strides"}) {
@@ -96,6 +112,10 @@ void RefuseMemory(nb::handle object, std::string_view name) {
       Refuse(name, "has a stride of " + std::to_string(bytes) + " bytes, expected a multiple of " +
                        std::to_string(size) + ", the size of an element");
     }
+  }
+  const std::string type = Text(object.attr("dtype"));
+  if (type != "float32" && type != "float16") {
+    Refuse(name, "has elements of " + type + ", expected f32, bf16 or f16");
   }
 }
 
@@ -169,6 +189,7 @@ Array ParseArray(nb::handle object, std::string_view name, Access access) {
     }
   }
   if (!nb::try_cast<nb::ndarray<nb::ro>>(source, array, false)) {
+    RefuseTensor(source, name);
     RefuseMemory(source, name);
     const std::string text =
         std::string(name) + " is a " + TypeName(object) +

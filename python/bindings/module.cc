@@ -4,6 +4,8 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
 
+#include <type_traits>
+
 #include "convgrad/version.h"
 #include "py_plan.h"
 #include "tools/peak.h"
@@ -18,6 +20,10 @@ template <class Type>
 Type ParseOption(nb::handle value, const std::string& name, const std::string& expected) {
   Type result{};
   if (nb::try_cast<Type>(value, result)) return result;
+  if (std::is_integral_v<Type> && PyLong_CheckExact(value.ptr()) != 0) {  // too large
+    const std::string given = nb::str(value).c_str();
+    throw nb::value_error((name + " is " + given + ", expected " + expected).c_str());
+  }
   const std::string type = nb::type_name(value.type()).c_str();
   throw nb::type_error((name + " is a " + type + ", expected " + expected).c_str());
 }

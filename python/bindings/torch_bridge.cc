@@ -1,6 +1,8 @@
 #include "torch_bridge.h"
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <chrono>
 #include <limits>
 #include <memory>
@@ -24,15 +26,18 @@ nb::object CallMethod(nb::handle object, const nb::object& name) {
 }
 
 // While it lives, what PyTorch is asked on this thread runs no __torch_function__, neither of modes
-// (torch.device among them) nor of the tensors' own classes.
+// (torch.device among them) nor of the tensors' own classes. Made of no type, it does nothing.
 class OverridesOff {
  public:
-  explicit OverridesOff(const nb::object& guard_type) : guard_(guard_type()) {
+  explicit OverridesOff(nb::handle guard_type) {
+    if (!guard_type.is_valid()) return;
+    guard_ = guard_type();
     guard_.attr("__enter__")();
   }
   OverridesOff(const OverridesOff&) = delete;
   OverridesOff& operator=(const OverridesOff&) = delete;
   ~OverridesOff() {
+    if (!guard_.is_valid()) return;
     nb::error_scope pending;
     PyObject* const left =
         PyObject_CallMethod(guard_.ptr(), "__exit__", "OOO", Py_None, Py_None, Py_None);
@@ -44,9 +49,36 @@ class OverridesOff {
   nb::object guard_;
 };
 
-// A list or a tuple of integers, of which one holds for every axis.
+// Threads that have been in a kernel and have not ended.
+std::atomic<int> living_threads{0};
+
+struct ThreadInKernels {
+  bool counted = false;
+  ~ThreadInKernels() { living_threads -= counted ? 1 : 0; }
+};
+thread_local ThreadInKernels this_thread;
+
+void CountThread() {
+  if (this_thread.counted) return;
+  this_thread.counted = true;
+  ++living_threads;
+}
+
+// A list or a tuple of integers, of which one holds for every axis. Lists of integers are what
+// PyTorch hands to kernels; the names that ParseDims makes for its errors take 1 us of a call.
 bool ReadList(nb::handle list, size_t rank, Dims& out) {
-  out = ParseDims(list, "an argument");
+  if (PyList_CheckExact(list.ptr())) {
+    const auto size = static_cast<size_t>(PyList_GET_SIZE(list.ptr()));
+    out.reserve(rank);
+    for (size_t i = 0; i < size; ++i) {
+      nb::handle item = PyList_GET_ITEM(list.ptr(), static_cast<Py_ssize_t>(i));
+      out.push_back(PyLong_CheckExact(item.ptr()) ? PyLong_AsLongLong(item.ptr())
+                                                  : ParseInteger(item, "an argument"));
+      if (out.back() == -1 && PyErr_Occurred() != nullptr) throw nb::python_error();
+    }
+  } else {
+    out = ParseDims(list, "an argument");
+  }
   if (out.size() == 1) out.resize(rank, out[0]);
   return out.size() == rank;
 }
@@ -109,16 +141,49 @@ struct Window {
   }
 };
 
-// As PyTorch tells a tensor's memory format from its strides: axes from the fastest to the slowest.
-bool LikeChannelsLast(std::span<const int64_t> extents, std::span<const int64_t> strides) {
+// Extents and strides, of lines as images of one row, which PyTorch makes of them.
+struct Layout {
+  std::array<int64_t, 5> extents, strides;
+  size_t axes;
+
+  explicit Layout(const TensorDesc& tensor) : axes(tensor.extents.size()) {
+    std::copy(tensor.extents.begin(), tensor.extents.end(), extents.begin());
+    std::copy(tensor.strides.begin(), tensor.strides.end(), strides.begin());
+    if (axes != 3) return;
+    axes = 4;
+    extents[3] = extents[2];
+    strides[3] = strides[2];
+    extents[2] = 1;
+    strides[2] = extents[3] * strides[3];
+  }
+};
+
+// Axes from the fastest to the slowest.
+size_t AxisLast(size_t i, size_t axes) { return i == 0 ? 1 : i + 1 == axes ? 0 : axes - i; }
+
+// As PyTorch tells a tensor's memory format from its strides.
+bool LikeChannelsLast(const Layout& layout) {
+  const auto& [extents, strides, axes] = layout;
   if (strides[1] == 0) return false;
-  const size_t axes = extents.size();
   int64_t least = 0;
   for (size_t i = 0; i < axes; ++i) {
-    const size_t axis = i == 0 ? 1 : i + 1 == axes ? 0 : axes - i;
+    const size_t axis = AxisLast(i, axes);
     if (extents[axis] == 0 || strides[axis] < least) return false;
     if (axis == 0 && least == strides[1]) return false;
     least = extents[axis] > 1 ? strides[axis] * extents[axis] : strides[axis];
+  }
+  return true;
+}
+
+// Whether PyTorch calls it contiguous: strides of axes with one position may be any.
+bool Dense(const Layout& layout, bool channels_last) {
+  const auto& [extents, strides, axes] = layout;
+  int64_t step = 1;
+  for (size_t i = 0; i < axes; ++i) {
+    const size_t axis = channels_last ? AxisLast(i, axes) : axes - 1 - i;
+    if (extents[axis] == 1) continue;
+    if (strides[axis] != step) return false;
+    step *= extents[axis];
   }
   return true;
 }
@@ -195,12 +260,19 @@ bool TorchTensor::empty() const {
   return std::find(desc.extents.begin(), desc.extents.end(), 0) != desc.extents.end();
 }
 
-TorchBridge::TorchBridge(nb::module_ torch, nb::callable results_last, bool asks_for_images)
-    : empty_strided_(torch.attr("empty_strided")),
+TorchBridge::TorchBridge(nb::module_ torch, nb::callable own_forward, nb::callable own_backward,
+                         nb::callable results_last, nb::callable keeps_weight, bool asks_for_images)
+    : own_forward_(std::move(own_forward)),
+      own_backward_(std::move(own_backward)),
+      results_last_(std::move(results_last)),
+      keeps_weight_(std::move(keeps_weight)),
+      empty_strided_(torch.attr("empty_strided")),
+      empty_like_(torch.attr("empty_like")),
+      plain_tensor_(torch.attr("Tensor")),
       cpu_(torch.attr("device")("cpu")),
       no_overrides_(torch.attr("_C").attr("DisableTorchFunction")),
+      count_modes_(nb::getattr(torch.attr("_C"), "_len_torch_function_stack", nb::none())),
       get_num_threads_(torch.attr("get_num_threads")),
-      results_last_(std::move(results_last)),
       asks_for_images_(asks_for_images),
       types_{{{torch.attr("float32"), DataType::kF32},
               {torch.attr("bfloat16"), DataType::kBF16},
@@ -267,26 +339,47 @@ bool TorchBridge::ReadBoth(nb::handle source, nb::handle weight, TorchTensor& x,
 }
 
 bool TorchBridge::ChannelsLast(const TorchTensor& source, const TorchTensor& weight,
-                               const TorchGeometry& g) const {
-  const Dims& extents = weight.desc.extents;
-  const Dims& strides = weight.desc.strides;
-  bool last = false;
-  if (weight.axes() == 3) {  // images of one row, whose source is made contiguous before
-    const int64_t image[] = {extents[0], extents[1], 1, extents[2]};
-    const int64_t steps[] = {strides[0], strides[1], extents[2] * strides[2], strides[2]};
-    last = LikeChannelsLast(image, steps);
-  } else {
-    last = LikeChannelsLast(extents, strides) ||
-           LikeChannelsLast(source.desc.extents, source.desc.strides);
-  }
+                               const TorchGeometry& geometry) const {
+  const Layout x(source.desc), w(weight.desc);
+  // What PyTorch makes contiguous has channels first; what is contiguous it leaves as it is.
+  const bool made = source.axes() == 3 && !Dense(x, /*channels_last=*/false);
+  const bool last = LikeChannelsLast(w) || (!made && LikeChannelsLast(x));
   if (!last || (weight.axes() < 5 && !asks_for_images_)) return last;
-  return nb::cast<bool>(results_last_(source.object, weight.object, g.stride, g.padding, g.dilation,
-                                      g.transposed, g.output_padding, g.groups));
+  return Ask(results_last_, source, weight, geometry);
 }
 
-nb::object TorchBridge::Allocate(DataType type, bool channels_last, TorchTensor& memory) const {
+bool TorchBridge::WeightLast(const TorchTensor& source, const TorchTensor& weight,
+                             const TorchGeometry& geometry) const {
+  const Layout w(weight.desc);
+  const bool both = weight.axes() < 5 && Dense(w, /*channels_last=*/true) && !LikeChannelsLast(w);
+  return !both || !Ask(keeps_weight_, source, weight, geometry);
+}
+
+bool TorchBridge::Ask(const nb::object& question, const TorchTensor& source,
+                      const TorchTensor& weight, const TorchGeometry& g) const {
+  const OverridesOff off(no_overrides_);
+  return nb::cast<bool>(question(source.object, weight.object, g.stride, g.padding, g.dilation,
+                                 g.transposed, g.output_padding, g.groups));
+}
+
+nb::handle TorchBridge::Guard() const {
+  const bool none =
+      exchange_ != nullptr && !count_modes_.is_none() && nb::cast<int64_t>(count_modes_()) == 0;
+  return none ? nb::handle() : nb::handle(no_overrides_);
+}
+
+nb::object TorchBridge::Allocate(DataType type, bool channels_last, TorchTensor& memory,
+                                 const TorchTensor* like) const {
   memory.desc.type = type;
   memory.desc.strides = DenseStrides(memory.desc.extents, channels_last);
+  // Dense strides are kept. No lists to make and to read: 1.4 us instead of 2.5.
+  if (like != nullptr && memory.desc.strides == like->desc.strides &&
+      like->object.type().is(plain_tensor_)) {
+    nb::object result = nb::steal(PyObject_CallOneArg(empty_like_.ptr(), like->object.ptr()));
+    if (!result.is_valid()) throw nb::python_error();
+    memory.data = DataOf(result);
+    return result;
+  }
   const auto named = std::find_if(types_.begin(), types_.end(),
                                   [type](const auto& known) { return known.second == type; });
   const nb::tuple shape = ToTuple(memory.desc.extents), strides = ToTuple(memory.desc.strides);
@@ -307,7 +400,7 @@ Options TorchBridge::RunOptions() const {
 
 nb::object TorchBridge::Convolution(nb::handle source, nb::handle weight, nb::handle bias,
                                     const TorchGeometry& geometry) const {
-  const OverridesOff off(no_overrides_);
+  const OverridesOff off(Guard());
   TorchTensor x, w, b, y;
   Window window;
   if (!ReadBoth(source, weight, x, w) || !window.Read(geometry, x.axes() - 2)) return nb::none();
@@ -315,7 +408,7 @@ nb::object TorchBridge::Convolution(nb::handle source, nb::handle weight, nb::ha
   Dims& extents = y.desc.extents;
   extents = window.OutExtents(x.extents(), w.extents());
   if (*std::min_element(extents.begin(), extents.end()) < 1) return nb::none();
-  nb::object result = Allocate(x.desc.type, ChannelsLast(x, w, geometry), y);
+  nb::object result = Allocate(x.desc.type, ChannelsLast(x, w, geometry), y, nullptr);
   if (y.data == nullptr) return nb::none();
   const TensorDesc inputs[] = {std::move(x.desc), std::move(w.desc), std::move(b.desc)};
   const void* const in[] = {x.data, w.data, b.data};
@@ -327,7 +420,7 @@ nb::object TorchBridge::Convolution(nb::handle source, nb::handle weight, nb::ha
 nb::object TorchBridge::ConvolutionBackward(nb::handle grad, nb::handle source, nb::handle weight,
                                             const TorchGeometry& geometry,
                                             nb::handle output_mask) const {
-  const OverridesOff off(no_overrides_);
+  const OverridesOff off(Guard());
   TorchTensor x, w, dy;
   Window window;
   if (!ReadBoth(source, weight, x, w) || !window.Read(geometry, x.axes() - 2)) return nb::none();
@@ -343,7 +436,8 @@ nb::object TorchBridge::ConvolutionBackward(nb::handle grad, nb::handle source, 
     if (!Wanted(output_mask, i)) continue;
     TorchTensor memory;
     memory.desc.extents = i == 0 ? x.extents() : i == 1 ? w.extents() : Dims{dy.extents()[1]};
-    results[i] = Allocate(x.desc.type, last && i < 2, memory);
+    const bool like_last = last && (i == 0 || (i == 1 && WeightLast(x, w, geometry)));
+    results[i] = Allocate(x.desc.type, like_last, memory, i == 0 ? &x : i == 1 ? &w : nullptr);
     if (memory.data == nullptr) return nb::none();
     outputs[i] = std::move(memory.desc);
     out[i] = memory.data;
@@ -358,11 +452,60 @@ nb::object TorchBridge::ConvolutionBackward(nb::handle grad, nb::handle source, 
   return nb::make_tuple(results[0], results[1], results[2]);
 }
 
+nb::object TorchBridge::ForwardKernel(const nb::args& arguments) const {
+  CountThread();
+  const nb::handle all = arguments;
+  const auto at = [all](int i) { return nb::handle(PyTuple_GET_ITEM(all.ptr(), i)); };
+  if (arguments.size() < 9) throw nb::type_error("expected the arguments of aten::convolution");
+  if (report_.is_valid()) return nb::object(report_)("forward", arguments);
+  if (forward_) {
+    nb::object result =
+        Convolution(at(0), at(1), at(2), {at(3), at(4), at(5), at(6), at(7), at(8)});
+    if (!result.is_none()) return result;
+  }
+  return own_forward_(*arguments);
+}
+
+nb::object TorchBridge::BackwardKernel(const nb::args& arguments) const {
+  CountThread();
+  const nb::handle all = arguments;
+  const auto at = [all](int i) { return nb::handle(PyTuple_GET_ITEM(all.ptr(), i)); };
+  if (arguments.size() != 11) {
+    throw nb::type_error("expected the arguments of aten::convolution_backward");
+  }
+  if (report_.is_valid()) return nb::object(report_)("backward", arguments);
+  if (backward_) {
+    nb::object results = ConvolutionBackward(at(0), at(1), at(2),
+                                             {at(4), at(5), at(6), at(7), at(8), at(9)}, at(10));
+    if (!results.is_none()) return results;
+  }
+  return own_backward_(*arguments);
+}
+
+void TorchBridge::Replace(bool forward, bool backward) {
+  forward_ = forward;
+  backward_ = backward;
+}
+
+void TorchBridge::SetReport(nb::object report) {
+  report_ = report.is_none() ? nb::object() : std::move(report);
+}
+
+int TorchBridge::OtherThreads() { return living_threads - (this_thread.counted ? 1 : 0); }
+
 void BindTorchBridge(nb::module_& module) {
   nb::class_<TorchBridge>(module, "TorchBridge")
-      .def(nb::init<nb::module_, nb::callable, bool>(), nb::arg("torch"), nb::arg("results_last"),
-           nb::arg("asks_for_images"))
+      .def(nb::init<nb::module_, nb::callable, nb::callable, nb::callable, nb::callable, bool>(),
+           nb::arg("torch"), nb::arg("own_forward"), nb::arg("own_backward"),
+           nb::arg("results_last"), nb::arg("keeps_weight"), nb::arg("asks_for_images"))
       .def_prop_ro("library_seconds", &TorchBridge::library_seconds)
+      .def("replace", &TorchBridge::Replace, nb::arg("forward"), nb::arg("backward"))
+      .def("set_report", &TorchBridge::SetReport, nb::arg("report").none())
+      .def_static("other_threads", &TorchBridge::OtherThreads)
+      .def_prop_ro("own_forward", &TorchBridge::own_forward)
+      .def_prop_ro("own_backward", &TorchBridge::own_backward)
+      .def("forward_kernel", &TorchBridge::ForwardKernel)
+      .def("backward_kernel", &TorchBridge::BackwardKernel)
       .def(
           "convolution",
           [](const TorchBridge& bridge, nb::handle source, nb::handle weight, nb::handle bias,

@@ -1,6 +1,7 @@
 // aten::convolution and aten::convolution_backward by convgrad, on tensors of PyTorch that are read
 // as Python objects: nothing is built against PyTorch. Made to cost little: no Python code runs,
-// no capsule is made, nothing is kept between calls. What convgrad does not compute gives None.
+// no capsule is made, nothing is kept between calls. What convgrad does not compute gives None, and
+// the kernels go to PyTorch's own then.
 #ifndef CONVGRAD_PYTHON_BINDINGS_TORCH_BRIDGE_H_
 #define CONVGRAD_PYTHON_BINDINGS_TORCH_BRIDGE_H_
 
@@ -43,10 +44,28 @@ struct TorchGeometry {
 
 class TorchBridge {
  public:
-  // `torch` is the module. results_last(source, weight, *geometry) says whether the results of a
-  // convolution with channels last in one of its arguments have them last, too. It is asked for
-  // volumes, and for images if `asks_for_images`: all but old PyTorch say yes there.
-  TorchBridge(nanobind::module_ torch, nanobind::callable results_last, bool asks_for_images);
+  // `torch` is the module. own_forward(...) and own_backward(...) are PyTorch's kernels, which take
+  // the arguments of the operators. results_last(source, weight, *geometry) says whether the
+  // results of a convolution with channels last in one of its arguments have them last, too. It is
+  // asked for volumes, and for images if `asks_for_images`: all but old PyTorch say yes there.
+  // keeps_weight(the same) says whether the gradient of a weight that is dense both with channels
+  // first and with channels last (kernels of one tap, one channel) has them first then.
+  TorchBridge(nanobind::module_ torch, nanobind::callable own_forward,
+              nanobind::callable own_backward, nanobind::callable results_last,
+              nanobind::callable keeps_weight, bool asks_for_images);
+
+  // What PyTorch's dispatcher calls, with the arguments of aten::convolution (aten::_convolution
+  // has more of them) and of aten::convolution_backward.
+  nanobind::object ForwardKernel(const nanobind::args& arguments) const;
+  nanobind::object BackwardKernel(const nanobind::args& arguments) const;
+  // Whether the kernels compute by convgrad; else they are PyTorch's own.
+  void Replace(bool forward, bool backward);
+  // report("forward" or "backward", arguments) computes in their place; None: they compute.
+  void SetReport(nanobind::object report);
+  // How many threads beside this one have been in a kernel and have not ended.
+  static int OtherThreads();
+  const nanobind::object& own_forward() const { return own_forward_; }
+  const nanobind::object& own_backward() const { return own_backward_; }
 
   nanobind::object Convolution(nanobind::handle source, nanobind::handle weight,
                                nanobind::handle bias, const TorchGeometry& geometry) const;
@@ -67,12 +86,26 @@ class TorchBridge {
                 TorchTensor& w) const;
   bool ChannelsLast(const TorchTensor& source, const TorchTensor& weight,
                     const TorchGeometry& geometry) const;
+  // Of the gradient of the weight, where results have channels last.
+  bool WeightLast(const TorchTensor& source, const TorchTensor& weight,
+                  const TorchGeometry& geometry) const;
+  bool Ask(const nanobind::object& question, const TorchTensor& source, const TorchTensor& weight,
+           const TorchGeometry& geometry) const;
   // A dense tensor of PyTorch on the CPU with the extents of `memory`, which gets the rest. No
   // pointer: PyTorch gave other memory than was asked for.
-  nanobind::object Allocate(DataType type, bool channels_last, TorchTensor& memory) const;
+  // `like` has the same extents; null where nothing has.
+  nanobind::object Allocate(DataType type, bool channels_last, TorchTensor& memory,
+                            const TorchTensor* like) const;
+  // The type of guards that turn off what overrides PyTorch's functions. None where nothing can:
+  // tensors are read without a call of theirs, and no mode is on. A guard takes 3 us.
+  nanobind::handle Guard() const;
   Options RunOptions() const;
 
-  nanobind::object empty_strided_, cpu_, no_overrides_, get_num_threads_, results_last_;
+  nanobind::object own_forward_, own_backward_, results_last_, keeps_weight_;
+  nanobind::object report_;                  // not valid: none
+  bool forward_ = false, backward_ = false;  // replaced; under the interpreter's lock
+  nanobind::object empty_strided_, empty_like_, plain_tensor_, cpu_, no_overrides_, count_modes_,
+      get_num_threads_;
   bool asks_for_images_;
   std::array<std::pair<nanobind::object, DataType>, 3> types_;
   const DlpackExchange* exchange_;                               // null before PyTorch 2.10

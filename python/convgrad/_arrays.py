@@ -17,13 +17,13 @@ _TYPES = {
 }  # fmt: skip
 
 
-def type_number(dtype: Any) -> int:
+def type_number(dtype: Any, argument: str = "dtype") -> int:
     """The number of a type given as ``"f32"`` or as a library's own type."""
     name = dtype if isinstance(dtype, str) else getattr(dtype, "name", None)
     if not isinstance(name, str):
         name = getattr(dtype, "__name__", str(dtype))
     if name not in _TYPES:
-        raise ValueError(f"dtype is {dtype!r}, expected f32, bf16 or f16")
+        raise ValueError(f"{argument} is {dtype!r}, expected f32, bf16 or f16")
     return _TYPES[name]
 
 

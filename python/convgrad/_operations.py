@@ -20,6 +20,7 @@ from typing import Any, Dict, Optional, Sequence, Tuple, Union
 
 from . import _core
 from ._arrays import finish, library_of, type_number
+from ._words import translated
 
 Array = Any
 Integers = Sequence[int]
@@ -36,7 +37,28 @@ def options_tuple(
     return (threads or 0, beta, limit, kernel or "", per_sample)
 
 
+# What the specification calls the output that ``out`` is memory for.
+_OUTPUTS = {
+    "Convolution": "dst", "ConvTranspose": "dst",
+    "ConvolutionBackwardData": "diff_src", "ConvTransposeBackwardData": "diff_src",
+    "ConvolutionBackwardWeights": "diff_weights", "ConvTransposeBackwardWeights": "diff_weights",
+    "ConvolutionBackpropData": "diff_src", "ConvTransposeBackpropData": "diff_src",
+    "ConvolutionBackpropFilters": "diff_weights", "ConvTransposeBackpropFilters": "diff_weights",
+}  # fmt: skip
+_GRADIENTS = ("diff_src", "diff_weights", "diff_bias")
+
+
+def _words_of(name: str, outputs: Sequence[Any]) -> Dict[str, str]:
+    """The caller's words for outputs whose memory is the caller's."""
+    given = [array is not None and not isinstance(array, tuple) for array in outputs]
+    if name in _OUTPUTS:
+        return {_OUTPUTS[name]: "out"} if given and given[0] else {}
+    return {word: f"out[{i}]" for i, word in enumerate(_GRADIENTS[: len(given)]) if given[i]}
+
+
 def check_beta(beta: float, out: Any) -> None:
+    if not hasattr(beta, "__float__"):
+        raise TypeError(f"beta is a {type(beta).__name__}, expected a number")
     if beta != 0 and out is None:
         raise ValueError(f"beta is {beta:g}, which reads the output: out is needed")
 
@@ -50,7 +72,10 @@ def run_call(
 ) -> Tuple[Any, ...]:
     """Runs an operation; results in the library of the first input."""
     allocate, convert = library_of(inputs)
-    results = _core.call(name, attributes, inputs, outputs, options, allocate)
+    try:
+        results = _core.call(name, attributes, inputs, outputs, options, allocate)
+    except (TypeError, ValueError) as error:
+        raise translated(error, _words_of(name, outputs)) from None
     return finish(results, outputs, convert)
 
 
@@ -70,10 +95,13 @@ def gradient_of_weights(
 ) -> Any:
     check_beta(options[1], out)
     both = diff_bias is not None and diff_bias is not False
-    number = None if out_dtype is None else type_number(out_dtype)
+    number = None if out_dtype is None else type_number(out_dtype, "out_dtype")
     if both and number is None:
-        memory = [array for array in (out, diff_bias) if array is not None and array is not True]
-        number = _type_of(memory[0] if memory else diff_dst, "out")
+        number = (
+            _type_of(out, "out") if out is not None
+            else _type_of(diff_bias, "diff_bias") if diff_bias is not True
+            else _type_of(diff_dst, "diff_dst")
+        )  # fmt: skip
     described = None if number is None else (0, number, None, None)
     outputs = [described if out is None else out]
     if both:
@@ -93,15 +121,15 @@ def _gradients(
     options: Tuple[int, float, int, str, bool],
 ) -> Tuple[Any, Any, Any]:
     for argument, values in (("output_mask", mask), ("out", out)):
+        expected = "expected 3: for diff_src, diff_weights and diff_bias"
+        if not isinstance(values, (list, tuple)) and not hasattr(values, "__len__"):
+            raise TypeError(f"{argument} is a {type(values).__name__}, {expected}")
         if len(values) != 3:
-            raise ValueError(
-                f"{argument} has {len(values)} values, expected 3: "
-                "for diff_src, diff_weights and diff_bias"
-            )
+            raise ValueError(f"{argument} has {len(values)} values, {expected}")
     if not any(mask):
         return None, None, None
     number = _type_of(inputs[2], "diff_dst")
-    of_weights = number if out_dtype is None else type_number(out_dtype)
+    of_weights = number if out_dtype is None else type_number(out_dtype, "out_dtype")
     outputs = []
     for wanted, memory, type_ in zip(mask, out, (number, of_weights, of_weights)):
         if wanted:

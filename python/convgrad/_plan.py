@@ -7,6 +7,7 @@ from typing import Any, Dict, NamedTuple, Optional, Sequence, Tuple
 from . import _core
 from ._arrays import NAMES, finish, library_of, type_number
 from ._operations import options_tuple
+from ._words import translated
 
 
 class Tensor(NamedTuple):
@@ -51,7 +52,11 @@ class Plan:
         outputs: Sequence[Any] = () if out is None else (out,)
         if isinstance(out, (list, tuple)):
             outputs = out
-        results = finish(self._core.run(inputs, outputs, allocate), outputs, convert)
+        try:
+            results = self._core.run(inputs, outputs, allocate)
+        except (TypeError, ValueError) as error:
+            raise translated(error, {}) from None
+        results = finish(results, outputs, convert)
         return results[0] if len(results) == 1 else results
 
     def explain(self) -> str:
@@ -126,14 +131,15 @@ def plan(
             f"operation is a {type(operation).__name__}, expected a name of the specification, "
             "such as 'Convolution'"
         )
-    made = _core.plan(
-        operation,
-        attributes,
+    arguments = (
         tuple(_description(argument) for argument in inputs),
         tuple(_description(argument) for argument in outputs),
         options_tuple(threads, beta, workspace_limit, kernel, per_sample),
     )
-    return Plan(made)
+    try:
+        return Plan(_core.plan(operation, attributes, *arguments))
+    except (TypeError, ValueError) as error:
+        raise translated(error, {}) from None
 
 
 def explain(operation: str, *inputs: Any, **arguments: Any) -> str:

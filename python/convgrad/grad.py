@@ -15,10 +15,26 @@ from typing import Any, Dict, Optional, Sequence, Tuple, Union
 
 from . import _core
 from . import _operations as operations
+from ._words import translated
 
 Array = Any
 Axes = Union[int, Sequence[int]]
 Padding = Union[str, Axes]
+
+
+# The words of torch.nn.grad for those of the specification.
+_WORDS = {
+    "src": "input", "weights": "weight", "diff_dst": "grad_output", "strides": "stride",
+    "pads_begin": "padding", "pads_end": "padding", "dilations": "dilation",
+    "dst_shape": "input_size", "weights_shape": "weight_size",
+}  # fmt: skip
+
+
+def _call(operation, *arguments, **keywords):
+    try:
+        return operation(*arguments, **keywords)
+    except (TypeError, ValueError) as error:
+        raise translated(error, _WORDS) from None
 
 
 def _shape(name: str, array: Array) -> Tuple[int, ...]:
@@ -29,6 +45,8 @@ def _shape(name: str, array: Array) -> Tuple[int, ...]:
 def _axes(name: str, value: Axes, rank: int) -> Tuple[int, ...]:
     if not hasattr(value, "__len__") and hasattr(value, "__index__"):
         return (value,) * rank  # type: ignore[return-value]
+    if not hasattr(value, "__iter__") or isinstance(value, str):
+        raise TypeError(f"{name} is a {type(value).__name__}, expected integers")
     values = tuple(value)
     if len(values) == 1:
         values *= rank
@@ -56,10 +74,18 @@ def _pads(
 
 
 def _window(
-    rank: int, kernel: Sequence[int], stride: Axes, padding: Padding, dilation: Axes, groups: int
+    rank: int,
+    name: str,
+    kernel: Sequence[int],
+    stride: Axes,
+    padding: Padding,
+    dilation: Axes,
+    groups: int,
 ) -> Dict[str, Any]:
+    if not hasattr(kernel, "__len__"):
+        raise TypeError(f"{name} is a {type(kernel).__name__}, expected integers")
     if len(kernel) != rank + 2:
-        raise ValueError(f"weight has {len(kernel)} axes, expected {rank + 2}")
+        raise ValueError(f"{name} has {len(kernel)} axes, expected {rank + 2}")
     strides = _axes("stride", stride, rank)
     dilations = _axes("dilation", dilation, rank)
     begin, end = _pads(padding, tuple(kernel)[2:], strides, dilations)
@@ -74,15 +100,21 @@ def _window(
 
 
 def _input(rank, input_size, weight, grad_output, stride, padding, dilation, groups):
-    window = _window(rank, _shape("weight", weight), stride, padding, dilation, groups)
-    return operations.convolution_backward_data(
-        grad_output, weight, dst_shape=tuple(input_size), weights_format="OIX", **window
+    window = _window(rank, "weight", _shape("weight", weight), stride, padding, dilation, groups)
+    return _call(
+        operations.convolution_backward_data,
+        grad_output,
+        weight,
+        dst_shape=tuple(input_size),
+        weights_format="OIX",
+        **window,
     )
 
 
 def _weight(rank, input, weight_size, grad_output, stride, padding, dilation, groups, each=False):
-    window = _window(rank, weight_size, stride, padding, dilation, groups)
-    return operations.convolution_backward_weights(
+    window = _window(rank, "weight_size", weight_size, stride, padding, dilation, groups)
+    return _call(
+        operations.convolution_backward_weights,
         input, grad_output, weights_shape=tuple(weight_size), weights_format="OIX",
         per_sample=each, **window,
     )  # fmt: skip
@@ -97,16 +129,15 @@ def _transpose_input(
     rank, input_size, weight, grad_output, stride, padding, output_padding, groups, dilation
 ):
     _check_transposed(padding)
-    window = _window(rank, _shape("weight", weight), stride, padding, dilation, groups)
-    result = operations.conv_transpose_backward_data(
+    window = _window(rank, "weight", _shape("weight", weight), stride, padding, dilation, groups)
+    result = _call(
+        operations.conv_transpose_backward_data,
         grad_output, weight, weights_format="IOX",
         output_padding=_axes("output_padding", output_padding, rank), **window,
     )  # fmt: skip
     shape = _shape("result", result)
     if input_size is not None and shape != tuple(input_size):
-        raise ValueError(
-            f"input_size is {tuple(input_size)}, but the other arguments give {shape}"
-        )
+        raise ValueError(f"input_size is {tuple(input_size)}, but the other arguments give {shape}")
     return result
 
 
@@ -115,8 +146,9 @@ def _transpose_weight(
     each=False,
 ):  # fmt: skip
     _check_transposed(padding)
-    window = _window(rank, weight_size, stride, padding, dilation, groups)
-    return operations.conv_transpose_backward_weights(
+    window = _window(rank, "weight_size", weight_size, stride, padding, dilation, groups)
+    return _call(
+        operations.conv_transpose_backward_weights,
         input, grad_output, weights_shape=tuple(weight_size), weights_format="IOX",
         output_padding=_axes("output_padding", output_padding, rank), per_sample=each, **window,
     )  # fmt: skip

@@ -19,8 +19,10 @@ of them.
 from __future__ import annotations
 
 import contextlib
+import sys
 import threading
-from typing import Any, Callable, Iterator, List, Optional
+import time
+from typing import Any, Callable, Dict, Iterator, List, Optional
 
 import torch
 
@@ -30,17 +32,16 @@ from ._torch_profile import Report
 __all__ = ["disable", "enable", "enabled", "is_enabled", "profile"]
 
 _lock = threading.Lock()
-_library: Optional[torch.library.Library] = None
 # What is wanted, a flag each: is the forward pass replaced, too?
 _on: List[bool] = []  # by enable(): one or none
 _blocks: List[bool] = []  # of enabled() and profile() that are open
-_registered: Optional[bool] = None  # what is replaced now
-_report: Optional[Report] = None
+_replaced: Optional[bool] = None  # what is replaced now
+_reports: List[Report] = []  # of profile() that are open; the last one counts
 
-
+# What is registered: the operators that convgrad's kernels stand for, whether they compute or not.
+_OPERATORS = {"backward": ("convolution_backward",), "forward": ("convolution", "_convolution")}
+_registered: Dict[str, torch.library.Library] = {}
 _bridge: Optional[_core.TorchBridge] = None
-_own_forward: Optional[Callable[..., Any]] = None
-_own_backward: Optional[Callable[..., Any]] = None
 
 
 def _own_kernel(name: str) -> Callable[..., Any]:
@@ -73,40 +74,61 @@ def _results_last(
     return memory_format == torch.channels_last_3d
 
 
+_KEEPING_BACKENDS = (torch._C._ConvBackend.Slow2d, torch._C._ConvBackend.SlowTranspose2d)
+
+
+def _keeps_weight(
+    source, weight, stride, padding, dilation, transposed, output_padding, groups
+) -> bool:
+    """PyTorch's backends differ in the strides that the gradient of a weight has along axes of one
+    position: oneDNN, and loops with dilation, give those of the memory format, its other loops
+    those of the weight."""
+    backend = torch._C._select_conv_backend(
+        source, weight, None, stride, padding, dilation, transposed, output_padding, groups
+    )
+    return backend in _KEEPING_BACKENDS
+
+
 # (benchmark, deterministic, cudnn_enabled, allow_tf32): what aten::_convolution has more than
 # aten::convolution, and no kernel of the CPU looks at.
 _MORE = (False, False, True, True)
 
 
-def _convolution(*arguments):
-    """aten::convolution, and aten::_convolution, which traced models call."""
-    arguments = arguments[:9]
-    report = _report  # another thread may end its block meanwhile
-    if report is not None:
-        source, weight, _, stride, padding, dilation, transposed, output_padding, groups = arguments
-        return report.compare(
-            "forward",
-            (source, weight, (transposed, stride, padding, dilation, output_padding, groups)),
-            lambda: _own_forward(*arguments, *_MORE),
-            lambda: _bridge.convolution(*arguments),
-        )
-    result = _bridge.convolution(*arguments)
-    return _own_forward(*arguments, *_MORE) if result is None else result
+def _make_bridge() -> _core.TorchBridge:
+    own = _own_kernel("_convolution")
+    return _core.TorchBridge(
+        torch,
+        lambda *arguments: own(*arguments[:9], *_MORE),
+        _own_kernel("convolution_backward"),
+        _results_last,
+        _keeps_weight,
+        _OLD_RULES,
+    )
 
 
-def _convolution_backward(*arguments):
-    report = _report
-    if report is not None:
-        source, weight, mask = arguments[1], arguments[2], arguments[10]
-        stride, padding, dilation, transposed, output_padding, groups = arguments[4:10]
+def _compare(report: Report) -> Callable[..., Any]:
+    """What the kernels call while a profile is open."""
+    bridge = _bridge
+    assert bridge is not None
+    own_kernels = {"forward": bridge.own_forward, "backward": bridge.own_backward}
+    replacements = {"forward": bridge.convolution, "backward": bridge.convolution_backward}
+
+    def compare(direction, arguments):
+        arguments = arguments[: 9 if direction == "forward" else 11]
+        if direction == "forward":
+            source, weight, what, geometry = *arguments[:2], direction, arguments[3:9]
+        else:
+            source, weight, geometry = *arguments[1:3], arguments[4:10]
+            what = "backward " + "".join(n for n, wanted in zip("swb", arguments[10]) if wanted)
+        stride, padding, dilation, transposed, output_padding, groups = geometry
         return report.compare(
-            "backward " + "".join(name for name, wanted in zip("swb", mask) if wanted),
+            what,
             (source, weight, (transposed, stride, padding, dilation, output_padding, groups)),
-            lambda: _own_backward(*arguments),
-            lambda: _bridge.convolution_backward(*arguments),
+            lambda: own_kernels[direction](*arguments),
+            lambda: replacements[direction](*arguments),
         )
-    results = _bridge.convolution_backward(*arguments)
-    return _own_backward(*arguments) if results is None else results
+
+    return compare
 
 
 def _destroy(library: torch.library.Library) -> None:
@@ -119,37 +141,57 @@ def _destroy(library: torch.library.Library) -> None:
         library.m = None
 
 
-def _register(forward: bool) -> torch.library.Library:
-    global _bridge, _own_forward, _own_backward
-    if _bridge is None:
-        _own_forward = _own_kernel("_convolution")
-        _own_backward = _own_kernel("convolution_backward")
-        _bridge = _core.TorchBridge(torch, _results_last, _OLD_RULES)
+def _register(direction: str) -> None:
+    assert _bridge is not None
     library = torch.library.Library("aten", "IMPL")
     try:
-        library.impl("convolution_backward", _convolution_backward, "CPU")
-        if forward:
-            library.impl("convolution", _convolution, "CPU")
-            library.impl("_convolution", _convolution, "CPU")
+        for name in _OPERATORS[direction]:
+            library.impl(name, getattr(_bridge, direction + "_kernel"), "CPU")
     except BaseException:
         _destroy(library)
         raise
-    return library
+    _registered[direction] = library
+
+
+def _others_compute() -> bool:
+    """Whether a thread beside this one has computed a convolution here and has not ended."""
+    count = _core.TorchBridge.other_threads
+    if count() == 0:
+        if len(sys._current_frames()) == 1:
+            return False
+        # Threads that compute show up meanwhile.
+        time.sleep(0.01)
+    for pause in (0, 5e-5, 5e-4):  # one that has been joined takes some microseconds more to end
+        time.sleep(pause)
+        if count() == 0:
+            return False
+    return True
 
 
 def _update() -> None:
-    """Registers and unregisters, as wanted; under the lock."""
-    global _library, _registered
+    """Replaces, registers and unregisters, as wanted; under the lock.
+
+    PyTorch's dispatcher takes a kernel away without a look at threads that are on their way into
+    it. So a kernel that is not wanted computes by PyTorch's own from now on, and is taken away
+    when no other thread can be there: at once where one thread alone computes convolutions, else
+    not before the others have ended.
+    """
+    global _bridge, _replaced
     wanted = any(_on + _blocks) if _on or _blocks else None
-    if wanted == _registered:
-        return
-    if _library is not None:
-        library, _library, _registered = _library, None, None
-        _destroy(library)
-        del library
-    if wanted is not None:
-        _library = _register(wanted)
-        _registered = wanted
+    if _bridge is None:
+        if wanted is None:
+            return
+        _bridge = _make_bridge()
+    directions = [] if wanted is None else ["backward", "forward"] if wanted else ["backward"]
+    for direction in directions:
+        if direction not in _registered:
+            _register(direction)
+    _bridge.replace(forward="forward" in directions, backward="backward" in directions)
+    _replaced = wanted
+    unwanted = [direction for direction in _registered if direction not in directions]
+    if unwanted and not _others_compute():
+        for direction in unwanted:
+            _destroy(_registered.pop(direction))
 
 
 def _want(on: List[bool], blocks: List[bool]) -> None:
@@ -185,6 +227,9 @@ def enable(*, forward: bool = True) -> None:
 def disable() -> None:
     """Takes :func:`enable` back: PyTorch is as it was, after the last open :func:`enabled`.
 
+    Other threads may be computing meanwhile. Each of their convolutions is convgrad's or PyTorch's;
+    and while one of them lives, PyTorch's kernels are called through convgrad's.
+
     >>> import convgrad.torch
     >>> convgrad.torch.enable()
     >>> convgrad.torch.disable()
@@ -203,7 +248,7 @@ def is_enabled() -> bool:
     >>> convgrad.torch.is_enabled()
     False
     """
-    return _registered is not None
+    return _replaced is not None
 
 
 @contextlib.contextmanager
@@ -225,6 +270,11 @@ def enabled(*, forward: bool = True) -> Iterator[None]:
             _update()
 
 
+def _show_reports() -> None:
+    assert _bridge is not None
+    _bridge.set_report(_compare(_reports[-1]) if _reports else None)
+
+
 @contextlib.contextmanager
 def profile() -> Iterator[Report]:
     """Times every convolution and gradient inside the block both in PyTorch and in convgrad.
@@ -239,13 +289,14 @@ def profile() -> Iterator[Report]:
     >>> len(report.rows)
     1
     """
-    global _report
     report = Report()
     with enabled():
         with _lock:
-            before, _report = _report, report
+            _reports.append(report)
+            _show_reports()
         try:
             yield report
         finally:
             with _lock:
-                _report = before
+                _reports.remove(report)
+                _show_reports()

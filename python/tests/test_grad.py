@@ -109,9 +109,7 @@ def test_views_of_torch_are_read_and_written_in_place():
     out = torch.zeros(2, 3, 6, 8, dtype=torch.bfloat16).permute(0, 3, 1, 2)[:, ::2]
     assert convgrad.convolution(x, w, out=out, **window) is out
     assert torch.equal(out.double(), torch.conv2d(x.double(), w.double(), padding=1))
-    with pytest.raises(
-        TypeError, match="src is a torch.Tensor, expected an array on the CPU|device"
-    ):
+    with pytest.raises(ValueError, match="src is on the device meta, expected the CPU"):
         convgrad.convolution(x.to("meta"), w, **window)
 
 
@@ -123,7 +121,7 @@ def test_negated_views_of_torch_have_their_values():
     got = convgrad.grad.conv2d_input(x.shape, w, negated)
     assert torch.equal(got, -convgrad.grad.conv2d_input(x.shape, w, dy))
     memory = torch.complex(x, x).conj().imag
-    with pytest.raises(ValueError, match="out is a negated view|diff_src is a negated view"):
+    with pytest.raises(ValueError, match="out is a negated view"):
         convgrad.convolution_backward_data(
             dy, w, strides=(1, 1), pads_begin=(0, 0), pads_end=(0, 0), dilations=(1, 1),
             data_format="NCX", weights_format="OIX", out=memory)  # fmt: skip

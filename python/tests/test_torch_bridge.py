@@ -8,7 +8,6 @@ import os
 import subprocess
 import sys
 import time
-import types
 
 import pytest
 
@@ -62,11 +61,6 @@ def assert_replaced(function):
     return result
 
 
-def steps_in_memory(tensor):
-    """Strides, but of axes with one position, which PyTorch's own kernels set to this and that."""
-    return [step for step, size in zip(tensor.stride(), tensor.shape) if size > 1]
-
-
 SWEEP = [
     # in, out channels, groups, extent, kernel, stride, padding, dilation, output padding
     (3, 5, 1, 7, 3, 1, 1, 1, 0),
@@ -114,7 +108,7 @@ def test_values_against_f64_and_memory_against_own(case, rank, transposed, layou
             assert dtype != torch.float32
             continue
         for result, own in zip((y, *grads), own_results):
-            assert steps_in_memory(result) == steps_in_memory(own), (dtype, weight_layout)
+            assert result.stride() == own.stride(), (dtype, weight_layout)
 
 
 @pytest.mark.parametrize("mask", list(itertools.product([False, True], repeat=3)))
@@ -374,23 +368,25 @@ def test_profile():
     assert "total" in text and "saved" in text and "2x3x16x16 w8x3x3x3 s1 p1 float32" in text
 
 
-@pytest.mark.parametrize("kernel", ["_convolution", "_convolution_backward"])
-def test_a_profile_may_end_while_another_thread_computes(kernel):
-    class Names(dict):  # the module's, where the report is gone at the second look
-        def __getitem__(self, name):
-            return self.pop(name, None) if name == "_report" else super().__getitem__(name)
-
-    class Report:
-        def compare(self, *_):
-            return "compared"
-
-    names = Names(vars(convgrad.torch), _report=Report())
-    function = types.FunctionType(getattr(convgrad.torch, kernel).__code__, names)
+@pytest.mark.parametrize("backward", [False, True])
+def test_a_profile_may_end_while_another_thread_computes(backward):
     x, w = integers(1, 2, 5, 5), integers(2, 2, 3, 3)
     geometry = ([1, 1], [1, 1], [1, 1], False, [0, 0], 1)
-    backward = kernel == "_convolution_backward"
-    arguments = (x, x, w, [2], *geometry, [True] * 3) if backward else (x, w, None, *geometry)
-    assert function(*arguments) == "compared"
+    with convgrad.torch.profile():
+        bridge = convgrad.torch._bridge
+
+        def compare(direction, arguments):
+            bridge.set_report(None)  # as another thread may, from here on
+            gc.collect()
+            return f"compared {direction} of {len(arguments)}"
+
+        bridge.set_report(compare)
+        del compare
+        if backward:
+            result = bridge.backward_kernel(x, x, w, [2], *geometry, [True] * 3)
+        else:
+            result = bridge.forward_kernel(x, w, None, *geometry)
+    assert result == ("compared backward of 11" if backward else "compared forward of 9")
 
 
 class MallocInfo(ctypes.Structure):
@@ -530,40 +526,55 @@ print(before, len(os.listdir('/proc/self/task')))
 
 
 def best_overhead(call, spent, count=100, stretches=100):
-    """Microseconds of a call beyond what ``spent`` counts, in the best of some stretches."""
+    """Microseconds of a call beyond what ``spent`` counts, in the best of some stretches; ``call``
+    is called count times, or loops itself."""
     least = float("inf")
     for _ in range(stretches):
         before, begin = spent(), time.perf_counter()
-        for _ in range(count):
-            call()
+        call(count)
         least = min(least, (time.perf_counter() - begin - (spent() - before)) / count)
     return least * 1e6
+
+
+SCRIPT = """
+def backward(count: int, dy, x, w, ones: List[int], zeros: List[int], mask: List[bool]):
+    for i in range(count):  # each result is the next argument: no call can be left out
+        dy = torch.ops.aten.convolution_backward(
+            dy, x, w, [4], ones, ones, ones, False, zeros, 1, mask)[0]
+    return dy
+"""
 
 
 @pytest.mark.skipif(
     not hasattr(torch.Tensor, "__dlpack_c_exchange_api__"),
     reason="29 us without DLPack's exchange functions, which PyTorch has since 2.10",
 )
+@pytest.mark.filterwarnings("ignore")  # of scripts, which newer versions advise against
 def test_overhead_of_a_call():
-    """Over what the library itself takes: at most 30 us with the newest PyTorch (2.15), and beside
-    what PyTorch takes to reach a kernel in Python that does nothing, which knows the CPU's speed
-    (Neoverse-N1: 20 and 22 us, reading 19; with PyTorch 2.10 27 and 36, reading 27)."""
+    """All that a call takes over what the library itself takes, when PyTorch's C++ code calls, as
+    the engine of autograd does: at most 30 us with the newest PyTorch (2.15; Neoverse-N1: 16 and
+    24), and a multiple of what PyTorch takes for a kernel in Python that does nothing, which knows
+    the CPU's speed (7 us). A call of torch.ops from Python takes 14 us more to be read; no
+    training step makes one."""
     torch.set_num_threads(1)
-    x, w, b = torch.randn(1, 4, 4, 4), torch.randn(4, 4, 3, 3), torch.randn(4)
-    arguments = (x, x, w, [4], [1, 1], [1, 1], [1, 1], False, [0, 0], 1, [True] * 3)
-    of_forward = lambda: torch.conv2d(x, w, b, 1, 1)
-    of_backward = lambda: torch.ops.aten.convolution_backward.default(*arguments)
-    # torch.ops reads its arguments slowly; a backward pass does not call it.
-    library = torch.library.Library("aten", "IMPL")
-    library.impl("convolution_backward", lambda *_: (x, w, b), "CPU")
-    reading = best_overhead(of_backward, lambda: 0)
-    getattr(library, "_destroy", lambda: None)()
-    del library
+    x, w, b = torch.randn(1, 4, 4, 4), torch.randn(4, 4, 3, 3) / 16, torch.randn(4)
+    script = torch.jit.CompilationUnit(SCRIPT).backward
+
+    def forward_calls(count):
+        for _ in range(count):
+            torch.conv2d(x, w, b, 1, 1)
+
+    backward_calls = lambda count: script(count, x, x, w, [1, 1], [0, 0], [True] * 3)
+    nothing = torch.library.Library("aten", "IMPL")
+    nothing.impl("convolution_backward", lambda *_: (x, w, b), "CPU")
+    reaching = best_overhead(backward_calls, lambda: 0)
+    getattr(nothing, "_destroy", lambda: None)()
+    del nothing
     with convgrad.torch.enabled(), torch.no_grad():
         bridge = convgrad.torch._bridge
-        forward = best_overhead(of_forward, lambda: bridge.library_seconds)
-        backward = best_overhead(of_backward, lambda: bridge.library_seconds) - reading
-    print(f"overhead: forward {forward:.1f} us, backward {backward:.1f} us, reading {reading:.1f}")
-    assert forward <= 1.3 * reading and backward <= 1.6 * reading
+        forward = best_overhead(forward_calls, lambda: bridge.library_seconds)
+        backward = best_overhead(backward_calls, lambda: bridge.library_seconds)
+    print(f"overhead: forward {forward:.1f} us, backward {backward:.1f}, of nothing {reaching:.1f}")
+    assert forward <= 4 * reaching and backward <= 6 * reaching
     if tuple(map(int, torch.__version__.split(".")[:2])) >= (2, 15):
         assert forward <= 30 and backward <= 30

@@ -1,5 +1,7 @@
 """convgrad.torch beside what users and PyTorch itself do wrong: other default devices, classes and
-modes of their own, registrations that fail."""
+modes of their own, registrations that fail, threads that go on computing."""
+
+import threading
 
 import pytest
 
@@ -67,7 +69,8 @@ def test_no_class_of_tensors_runs_inside_the_kernels(layout):
 
 
 @pytest.mark.skipif(
-    not hasattr(torch._C, "DisableTorchFunctionSubclass"), reason="needs modes that can be turned off"
+    not hasattr(torch._C, "DisableTorchFunctionSubclass"),
+    reason="needs modes that can be turned off",
 )
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_no_mode_runs_inside_the_kernels(layout):
@@ -160,3 +163,80 @@ def test_extents_beyond_64_bits_are_refused_as_before(padding, transposed):
     with convgrad.torch.enabled(), pytest.raises(RuntimeError) as ours:
         torch.ops.aten.convolution(*arguments)
     assert type(ours.value) is type(own)
+
+
+def start(threads):
+    for thread in threads:
+        thread.start()
+    return threads
+
+
+@pytest.mark.parametrize("forward", [True, False])
+def test_threads_compute_while_another_turns_it_on_and_off(forward):
+    """Convolutions are convgrad's or PyTorch's, and right, from one to the next."""
+    before, torch_threads = tables(), torch.get_num_threads()
+    torch.set_num_threads(1)
+    leaves = [(integers(2, 3, 5, 5), integers(4, 3, 3, 3)) for _ in range(3)]
+    expected = [forward_and_backward(*both) for both in leaves]
+    done, counts, wrong = threading.Event(), [0] * len(leaves), []
+
+    def work(i):
+        try:
+            while not done.is_set():
+                results = forward_and_backward(*leaves[i])
+                if not all(torch.equal(a, b) for a, b in zip(results, expected[i])):
+                    wrong.append(i)
+                counts[i] += 1
+        except BaseException as error:
+            wrong.append(error)
+
+    threads = start([threading.Thread(target=work, args=(i,)) for i in range(len(leaves))])
+    try:
+        for _ in range(1000):
+            with convgrad.torch.enabled(forward=forward):
+                pass
+            convgrad.torch.enable()
+            convgrad.torch.disable()
+            if wrong:
+                break
+    finally:
+        done.set()
+        for thread in threads:
+            thread.join()
+        torch.set_num_threads(torch_threads)
+    assert not wrong and min(counts) > 100
+    convgrad.torch.disable()  # nobody is left who could be inside
+    assert tables() == before
+
+
+def test_kernels_are_not_taken_from_a_thread_that_computes():
+    before = tables()
+    x, w = integers(2, 4, 5, 5), integers(4, 4, 3, 3)
+    expected = forward_and_backward(x, w)
+    computed, may_end = threading.Event(), threading.Event()
+
+    def work():
+        forward_and_backward(x, w)
+        computed.set()
+        may_end.wait()
+
+    with convgrad.torch.enabled():
+        (thread,) = start([threading.Thread(target=work)])
+        computed.wait()
+    registered = tables()
+    try:
+        assert registered != before and not convgrad.torch.is_enabled()
+        spent = convgrad.torch._bridge.library_seconds
+        assert_same(forward_and_backward(x, w), expected)
+        x64, w64 = x.double(), w.double()
+        assert_same(forward_and_backward(x64, w64), [y.double() for y in expected])
+        assert convgrad.torch._bridge.library_seconds == spent  # PyTorch's own computed
+        with convgrad.torch.enabled():
+            assert_same(forward_and_backward(x, w), expected)
+            assert convgrad.torch._bridge.library_seconds > spent
+        assert tables() == registered
+    finally:
+        may_end.set()
+        thread.join()
+    convgrad.torch.disable()
+    assert tables() == before

@@ -23,6 +23,8 @@ def small_integers(value):
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
 @pytest.mark.parametrize("name", NAMES)
 def test_sample_inputs(name, dtype):
+    if name not in OPERATORS:
+        pytest.skip(f"PyTorch's database has no {name}, as before 2.1")
     operator = OPERATORS[name]
     count = 0
     for sample in operator.sample_inputs("cpu", torch.float32, requires_grad=True):
@@ -40,11 +42,15 @@ def test_sample_inputs(name, dtype):
             grads = torch.autograd.grad(y, tensors, dy.reshape(y.shape).to(leaves_type))
             return [y.detach(), *grads]
 
-        own = call()
+        try:
+            own = call()
+        except RuntimeError as error:  # before PyTorch 2.1
+            assert dtype == torch.float16 and "not implemented for 'Half'" in str(error)
+            own = None
         with convgrad.torch.enabled():
             replaced = call()
         # Integers: right is what f64 gives, rounded once.
-        for result, own_result, exact in zip(replaced, own, call(torch.float64)):
+        for result, own_result, exact in zip(replaced, own or replaced, call(torch.float64)):
             assert result.stride() == own_result.stride()
             assert torch.equal(result, exact.to(dtype)), sample
         count += 1
