@@ -13,6 +13,7 @@
 #include "cpu/direct.h"
 #include "cpu/direct_in_place.h"
 #include "cpu/direct_task-inl.h"
+#include "cpu/element.h"
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -30,7 +31,7 @@ class LinesInPlace : public DirectTaskOf<T, U, LinesInPlace<T, U>> {
  public:
   LinesInPlace(const DirectWork& work, const DirectTask& task, float* memory)
       : Base(work, task, memory),
-        sums_(PickedSumsInPlace(kType)),
+        sums_(PickedSumsInPlace(kTypeOf<T>)),
         slides_(last_.taps > 1 && std::abs(last_.tap_step) == last_.pixel_step),
         one_line_(sums_.line_pixels > 0 && slides_ && c_.axes[0].taps * c_.axes[1].taps == 1),
         zeros_(memory),
@@ -41,9 +42,6 @@ class LinesInPlace : public DirectTaskOf<T, U, LinesInPlace<T, U>> {
 
  private:
   static constexpr int64_t kLongRowBytes = int64_t{16} << 10;
-  static constexpr DataType kType = sizeof(T) == sizeof(float)   ? DataType::kF32
-                                    : std::is_base_of_v<BF16, T> ? DataType::kBF16
-                                                                 : DataType::kF16;
 
   // Lines of taps; those outside, which have no effect if the other factors are finite, only if
   // they are not. visit(number of the line, its first position or null)

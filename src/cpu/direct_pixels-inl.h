@@ -9,10 +9,10 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <type_traits>
 
 #include "cpu/direct.h"
 #include "cpu/direct_pixels.h"
+#include "cpu/element.h"
 #include "cpu/live.h"
 #include "cpu/vectors-inl.h"
 #include "hwy/highway.h"
@@ -29,7 +29,7 @@ class LinesAlongPixels {
         c_(*work.c),
         task_(task),
         height_(c_.axes[1]),
-        sums_(PickedSumsAlongPixels(kType)),
+        sums_(PickedSumsAlongPixels(kTypeOf<T>)),
         widened_(memory + work.t->line_floats) {
     std::fill(memory, widened_, 0.0f);
     columns_.Cut(c_.axes[kAxes - 1], kLanes);
@@ -65,10 +65,6 @@ class LinesAlongPixels {
   }
 
  private:
-  static constexpr DataType kType = sizeof(T) == sizeof(float)   ? DataType::kF32
-                                    : std::is_base_of_v<BF16, T> ? DataType::kBF16
-                                                                 : DataType::kF16;
-
   static constexpr bool kWidens = sizeof(T) != sizeof(float);
 
   // Of v, for whose lines of g there is room.
@@ -124,24 +120,40 @@ class LinesAlongPixels {
     }
   }
 
-  // What rows_ has, as floats.
+  // What rows_ has, as floats. Lines that follow each other in the tensor are one run.
   const float* FloatsOf(const T* g) {
     if constexpr (kWidens) {
-      const D d;
-      const int64_t limit = c_.axes[kAxes - 1].limit;
-      for (int64_t i = 0; i < depths_.size() * taps_.depths.rows; ++i) {
+      const int64_t limit = c_.axes[kAxes - 1].limit, step = height_.tap_step < 0 ? -limit : limit;
+      const int64_t all = depths_.size() * taps_.depths.rows;
+      for (int64_t i = 0, end = 0; i < all; i = end) {
+        end = i + 1;
         if (rows_[i] == LinesOfPixels::kOutside) continue;
-        const T* const from = g + from_[i];
-        float* const to = widened_ + rows_[i];
-        // The last ones again: a line has a vector of them.
-        for (int64_t at = 0; at < limit; at += kLanes) {
-          const int64_t first = std::min(at, limit - kLanes);
-          hn::StoreU(LoadBytes(d, from + first), d, to + first);
+        while (end < all && rows_[end] == rows_[end - 1] + step &&
+               from_[end] == from_[end - 1] + step) {
+          ++end;
         }
+        const int64_t first = step < 0 ? end - 1 : i;
+        WidenRun(g + from_[first], (end - i) * limit, widened_ + rows_[first]);
       }
       return widened_;
     } else {
       return g;
+    }
+  }
+
+  // A vector of elements, or more.
+  HWY_INLINE static void WidenRun(const T* from, int64_t count, float* to) {
+    const D d;
+    int64_t at = 0;
+    for (; at + 2 * kLanes <= count; at += 2 * kLanes) {
+      V first, second;
+      LoadBoth(from + at, first, second);
+      hn::StoreU(first, d, to + at);
+      hn::StoreU(second, d, to + at + kLanes);
+    }
+    for (; at < count; at += kLanes) {  // the last ones again
+      const int64_t first = std::min(at, count - kLanes);
+      hn::StoreU(LoadBytes(d, from + first), d, to + first);
     }
   }
 
@@ -196,12 +208,17 @@ class LinesAlongPixels {
     for (int64_t d = depths_.begin; d < depths_.end; ++d) {
       const int64_t plane = at0 + d * axis0.tap_step;
       const bool inside = plane >= 0 && plane < axis0.limit;
-      const int64_t row = (d - depths_.begin) * taps_.depths.rows;
+      const int64_t before = found, row = (d - depths_.begin) * taps_.depths.rows;
       for (int64_t i = row, at = first; i < row + taps_.depths.rows; ++i, at += step) {
         rows_[i] = LinesOfPixels::kOutside;
         if (!inside || at < 0 || at >= height_.limit) continue;
         from_[i] = plane * c_.g.at[0] + at * c_.g.at[1];
         rows_[i] = kWidens ? found++ * c_.axes[kAxes - 1].limit : from_[i];
+      }
+      // Widened lines lie as those of the tensor do.
+      for (int64_t i = row; kWidens && step < 0 && i < row + taps_.depths.rows; ++i) {
+        if (rows_[i] == LinesOfPixels::kOutside) continue;
+        rows_[i] = (before + found - 1) * c_.axes[kAxes - 1].limit - rows_[i];
       }
     }
   }

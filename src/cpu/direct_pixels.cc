@@ -127,17 +127,18 @@ struct Terms {
     for (int r = 0; r < kRows; ++r) w[r].Load(from + r * kWeights);
   }
 
-  // load(line of g, tap, x): of vectors next to each other.
-  template <int kColumns, class LoadTap>
+  // load(line of g, tap, x): of vectors next to each other. kFirst: a sum is its first product,
+  // which differs from its sum with zero by the sign of a zero alone: the bias, never -0, ends it.
+  template <bool kFirst, int kColumns, class LoadTap>
   HWY_INLINE void AddTo(V (&sum)[kLines][kColumns], const LoadTap& load) {
 #pragma GCC unroll 8
     for (int r = 0; r < kRows; ++r) w[r].Keep();
 #pragma GCC unroll 8
-    for (int r = 0; r < kRows + kLines - 1; ++r) AddTaps<0>(r, sum, load);
+    for (int r = 0; r < kRows + kLines - 1; ++r) AddTaps<kFirst, 0>(r, sum, load);
   }
 
  private:
-  template <int kTap, int kColumns, class LoadTap>
+  template <bool kFirst, int kTap, int kColumns, class LoadTap>
   HWY_INLINE void AddTaps(int r, V (&sum)[kLines][kColumns], const LoadTap& load) const {
     V x[kColumns];
     load(g[r], kTap, x);
@@ -146,9 +147,12 @@ struct Terms {
       if (r - l < 0 || r - l >= kRows) continue;
       const V factor = w[r - l].template Of<kTap>();
 #pragma GCC unroll 4
-      for (int c = 0; c < kColumns; ++c) sum[l][c] = FusedMulAdd(x[c], factor, sum[l][c]);
+      for (int c = 0; c < kColumns; ++c) {
+        sum[l][c] = kFirst && kTap == 0 && r == l ? hn::Mul(x[c], factor)
+                                                  : FusedMulAdd(x[c], factor, sum[l][c]);
+      }
     }
-    if constexpr (kTap + 1 < kTaps) AddTaps<kTap + 1>(r, sum, load);
+    if constexpr (kTap + 1 < kTaps) AddTaps<kFirst, kTap + 1>(r, sum, load);
   }
 };
 
@@ -164,6 +168,7 @@ class PixelSums {
         lines_(lines),
         bias_(hn::Set(D(), lines.bias)),
         beta_(hn::Set(D(), taps.beta)),
+        scales_(taps.beta != 0),
         rows_(lines.rows) {
 #pragma GCC unroll 8
     for (int t = 0; t < kTaps; ++t) first_[t] = taps.columns->first[t];
@@ -207,10 +212,14 @@ class PixelSums {
 #pragma GCC unroll 2
     for (int l = 0; l < kLines; ++l) {
       if (l >= wanted_) break;
+      T* const to = (l == 0 ? low_ : high_) + pixel;
+      if (scales_) {
 #pragma GCC unroll 4
-      for (int c = 0; c < kColumns; ++c) {
-        T* const to = (l == 0 ? low_ : high_) + pixel + c * kLanes;
-        StoreBytes(WithOut(sum[l][c], to), D(), to);
+        for (int c = 0; c < kColumns; ++c) sum[l][c] = WithOut(sum[l][c], to + c * kLanes);
+      }
+#pragma GCC unroll 2
+      for (int c = 0; c < kColumns; c += 2) {
+        StoreBoth(hn::Add(sum[l][c], bias_), hn::Add(sum[l][c + 1], bias_), to + c * kLanes);
       }
     }
   }
@@ -248,12 +257,12 @@ class PixelSums {
   // All terms of some vectors.
   template <int kColumns, class LoadTap>
   HWY_INLINE void SumColumns(const LoadTap& load, V (&sum)[kLines][kColumns]) {
+    if constexpr (kOnce) return once_.template AddTo<true>(sum, load);
 #pragma GCC unroll 2
     for (int l = 0; l < kLines; ++l) {
 #pragma GCC unroll 4
-      for (int c = 0; c < kColumns; ++c) sum[l][c] = hn::Zero(D());
+      for (int c = 0; c < kColumns; ++c) sum[l][c] = OwnZero();
     }
-    if constexpr (kOnce) return once_.AddTo(sum, load);
     const float* w = lines_.w;
     const int64_t* rows = rows_;
     for (int64_t d = 0; d < taps_.depths.count; ++d) {
@@ -263,7 +272,7 @@ class PixelSums {
         Terms<kTaps, kRows> terms;
         terms.LoadRows(lines_.g, row, taps_.zeros);
         terms.LoadFactors(factors);
-        terms.AddTo(sum, load);
+        terms.template AddTo<false>(sum, load);
         row += taps_.lines.rows;
         factors += taps_.lines.weights;
       }
@@ -275,16 +284,13 @@ class PixelSums {
   // A -0 of beta * out becomes +0, see LoadScaled.
   HWY_INLINE V WithOut(V sum, const T* out) const {
     const D d;
-    if (taps_.beta != 0) {
-      sum = hn::Add(hn::Add(hn::Mul(beta_, LoadBytes(d, out)), hn::Zero(d)), sum);
-    }
-    return hn::Add(sum, bias_);
+    return hn::Add(hn::Add(hn::Mul(beta_, LoadBytes(d, out)), hn::Zero(d)), sum);
   }
 
   HWY_INLINE void StoreEdge(V sum, int64_t fresh, T* out) const {
     const D d;
-    const V value = WithOut(sum, out);
-    if (fresh == kLanes || taps_.beta == 0) return StoreBytes(value, d, out);
+    const V value = hn::Add(scales_ ? WithOut(sum, out) : sum, bias_);
+    if (fresh == kLanes || !scales_) return StoreBytes(value, d, out);
     T lanes[kLanes];
     StoreBytes(value, d, lanes);
     for (int64_t l = kLanes - fresh; l < kLanes; ++l) StoreAt(out, l, lanes[l]);
@@ -293,6 +299,7 @@ class PixelSums {
   const TapsAlongPixels taps_;
   const LinesOfPixels lines_;
   const V bias_, beta_;
+  const bool scales_;
   const int64_t* rows_;
   T* low_ = nullptr;
   T* high_ = nullptr;

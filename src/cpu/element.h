@@ -6,6 +6,7 @@
 
 #include <cstdint>
 
+#include "convgrad/types.h"
 #include "core/numerics.h"
 #include "cpu/contraction.h"
 
@@ -22,6 +23,16 @@ struct alignas(8) Quad {
 struct alignas(4) Pair {
   uint16_t terms[2];
 };
+
+// The type of a tensor of T.
+template <class T>
+inline constexpr DataType kTypeOf = DataType::kF32;
+template <>
+inline constexpr DataType kTypeOf<BF16> = DataType::kBF16;
+template <>
+inline constexpr DataType kTypeOf<NativeBF16> = DataType::kBF16;
+template <>
+inline constexpr DataType kTypeOf<F16> = DataType::kF16;
 
 template <class E>
 inline constexpr int64_t kTermsOf = 1;

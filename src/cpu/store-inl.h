@@ -350,18 +350,22 @@ template <class T>
 void StoreTile(const TileEdges& at, const float* tile, int64_t width, T* out) {
   if (!at.all_exist()) return StoreThoseThatExist(at, tile, width, out);
   if (GoesByColumns(at)) return StoreTileByColumns(at, tile, width, out);
+  const D d;
+  const int64_t vectors = at.column_step == 1 ? at.columns - at.columns % kLanes : 0;
+  const bool plain = at.row_bias == nullptr && at.column_bias == nullptr;
   for (int64_t r = 0; r < at.rows; ++r) {
     const float* from = tile + r * width;
     int64_t j = 0;
-    const D d;
-    const int64_t vectors = at.column_step == 1 ? at.columns - at.columns % kLanes : 0;
+    for (T* to = out + at.offset(r, 0); plain && j + 2 * kLanes <= vectors; j += 2 * kLanes) {
+      StoreBoth(hn::LoadU(d, from + j), hn::LoadU(d, from + j + kLanes), to + j);
+    }
     for (T* to = out + at.offset(r, 0); j < vectors; j += kLanes) {
       V value = hn::LoadU(d, from + j);
       if (at.row_bias != nullptr) value = hn::Add(value, hn::Set(d, at.row_bias[r]));
       if (at.column_bias != nullptr) value = hn::Add(value, hn::LoadU(d, at.column_bias + j));
       StoreBytes(value, d, to + j);
     }
-    if (at.column_step != 0 && at.row_bias == nullptr && at.column_bias == nullptr) {
+    if (at.column_step != 0 && plain) {
       T* to = out + at.offset(r, 0);
       for (; j < at.columns; ++j) StoreAt(to, j * at.column_step, NarrowSum(from[j], T()));
     }

@@ -62,6 +62,18 @@ HWY_INLINE V FusedMulAdd(V x, V y, V sum) {
 #endif
 }
 
+// Zero in a register that nobody shares. MOVI costs no slot of the vector unit (Neoverse-N1); the
+// copies of one zero that GCC makes for many sums do.
+HWY_INLINE V OwnZero() {
+#if CONVGRAD_MULTIPLIES_BY_LANES && defined(__GNUC__)
+  float32x4_t zero;
+  asm volatile("movi %0.4s, #0" : "=w"(zero));
+  return V(zero);
+#else
+  return hn::Zero(D());
+#endif
+}
+
 // Whether none of the floats is an infinity or NaN: zero times those is NaN.
 inline bool AllFinite(const float* floats, int64_t count) {
   const D d;
@@ -119,12 +131,13 @@ HWY_INLINE hn::Vec<Tag> LoadBits(Tag d, const T* from) {
 }
 
 #if CONVGRAD_MULTIPLIES_BY_LANES
-// One instruction, where Highway 1.0 needs two.
+// Between zeros: a zip, of which a Neoverse-N1 starts two in a cycle, where it starts one shift
+// (SHLL); Highway 1.0 needs two instructions.
 HWY_INLINE hn::Vec<hn::FixedTag<float, 4>> WidenBits(hn::FixedTag<float, 4>,
                                                      hn::Vec<hn::FixedTag<uint16_t, 4>> bits,
                                                      BF16) {
   float32x4_t wide;
-  asm("shll %0.4s, %1.4h, #16" : "=w"(wide) : "w"(bits.raw));
+  asm("zip1 %0.8h, %2.8h, %1.8h" : "=w"(wide) : "w"(bits.raw), "w"(vdupq_n_u16(0)));
   return hn::Vec<hn::FixedTag<float, 4>>(wide);
 }
 #endif
@@ -159,18 +172,33 @@ HWY_INLINE void StoreBytes(hn::Vec<Tag> value, Tag, float* to) {
 }
 
 #if HWY_TARGET != HWY_SCALAR
-// Rounded once, to nearest even, as Narrow() does.
+// Rounded once, to nearest even, as Narrow() does. A NaN is that of a sum of products of bf16: one
+// of theirs, quiet, or the CPU's own, so that its lower half is zero, and rounding leaves it alone.
+// (Looking for any other took as many instructions as rounding; beta is finite.)
 template <class Tag>
-HWY_INLINE hn::Vec<hn::Rebind<uint16_t, Tag>> NarrowBits(Tag d, hn::Vec<Tag> value, BF16) {
+HWY_INLINE hn::Vec<hn::Rebind<uint16_t, Tag>> NarrowBits(Tag, hn::Vec<Tag> sum, BF16) {
   const hn::RebindToUnsigned<Tag> wide;
-  const auto bits = hn::BitCast(wide, value), one = hn::Set(wide, 1);
+  const auto bits = hn::BitCast(wide, sum), one = hn::Set(wide, 1);
   const auto odd = hn::And(hn::ShiftRight<16>(bits), one);
   const auto rounded = hn::Add(bits, hn::Add(odd, hn::Set(wide, 0x7fff)));
-  const auto quiet = hn::Or(bits, hn::Set(wide, 0x400000));
-  const auto kept = hn::IfThenElse(hn::RebindMask(wide, hn::IsNaN(value)), quiet, rounded);
-  (void)d;
-  return hn::TruncateTo(hn::Rebind<uint16_t, Tag>(), hn::ShiftRight<16>(kept));
+  return hn::TruncateTo(hn::Rebind<uint16_t, Tag>(), hn::ShiftRight<16>(rounded));
 }
+#if CONVGRAD_MULTIPLIES_BY_LANES
+// The same in three instructions, no shift among them: odd is -1 where it is, and so subtracted.
+struct RoundedBF16 {
+  uint32x4_t raised, odd;
+
+  explicit HWY_INLINE RoundedBF16(float32x4_t sum)
+      : raised(vaddq_u32(vreinterpretq_u32_f32(sum), vdupq_n_u32(0x7fff))),
+        odd(vtstq_u32(vreinterpretq_u32_f32(sum), vdupq_n_u32(0x10000))) {}
+};
+HWY_INLINE hn::Vec<hn::FixedTag<uint16_t, 4>> NarrowBits(hn::FixedTag<float, 4>,
+                                                         hn::Vec<hn::FixedTag<float, 4>> sum,
+                                                         BF16) {
+  const RoundedBF16 rounded(sum.raw);
+  return hn::Vec<hn::FixedTag<uint16_t, 4>>(vsubhn_u32(rounded.raised, rounded.odd));
+}
+#endif
 #if CONVGRAD_MULTIPLIES_BY_LANES
 HWY_INLINE hn::Vec<hn::FixedTag<uint16_t, 4>> NarrowBits(hn::FixedTag<float, 4>,
                                                          hn::Vec<hn::FixedTag<float, 4>> value,
@@ -198,6 +226,56 @@ HWY_INLINE void StoreBytes(hn::Vec<Tag> value, Tag d, T* to) {
   hn::StoreU(hn::BitCast(bytes, NarrowBits(d, value, T())), bytes, reinterpret_cast<uint8_t*>(to));
 #endif
 }
+
+// Two vectors of neighbours: one access to memory where NEON has elements of 16 bits.
+template <class T>
+HWY_INLINE void LoadBoth(const T* from, V& first, V& second) {
+  first = LoadBytes(D(), from);
+  second = LoadBytes(D(), from + kLanes);
+}
+template <class T>
+HWY_INLINE void StoreBoth(V first, V second, T* to) {
+  StoreBytes(first, D(), to);
+  StoreBytes(second, D(), to + kLanes);
+}
+#if CONVGRAD_MULTIPLIES_BY_LANES
+HWY_INLINE uint16x8_t NarrowBoth(V first, V second, BF16) {
+  const RoundedBF16 low(first.raw), high(second.raw);
+  return vsubhn_high_u32(vsubhn_u32(low.raised, low.odd), high.raised, high.odd);
+}
+HWY_INLINE uint16x8_t NarrowBoth(V first, V second, NativeBF16) {
+  uint16x8_t bits;
+  asm(".arch_extension bf16\n\tbfcvtn %0.4h, %1.4s\n\tbfcvtn2 %0.8h, %2.4s"
+      : "=&w"(bits)
+      : "w"(first.raw), "w"(second.raw));
+  return bits;
+}
+HWY_INLINE uint16x8_t NarrowBoth(V first, V second, F16) {
+  return vreinterpretq_u16_f16(vcvt_high_f16_f32(vcvt_f16_f32(first.raw), second.raw));
+}
+HWY_INLINE void WidenBoth(uint16x8_t bits, V& first, V& second, BF16) {
+  const uint16x8_t zero = vdupq_n_u16(0);
+  first = V(vreinterpretq_f32_u16(vzip1q_u16(zero, bits)));
+  second = V(vreinterpretq_f32_u16(vzip2q_u16(zero, bits)));
+}
+HWY_INLINE void WidenBoth(uint16x8_t bits, V& first, V& second, F16) {
+  const float16x8_t halves = vreinterpretq_f16_u16(bits);
+  first = V(vcvt_f32_f16(vget_low_f16(halves)));
+  second = V(vcvt_high_f32_f16(halves));
+}
+
+template <class T>
+requires(sizeof(T) == sizeof(uint16_t)) HWY_INLINE
+    void LoadBoth(const T* from, V& first, V& second) {
+  const uint8x16_t bytes = vld1q_u8(reinterpret_cast<const uint8_t*>(from));
+  WidenBoth(vreinterpretq_u16_u8(bytes), first, second, T());
+}
+template <class T>
+requires(sizeof(T) == sizeof(uint16_t)) HWY_INLINE void StoreBoth(V first, V second, T* to) {
+  const uint8x16_t bytes = vreinterpretq_u8_u16(NarrowBoth(first, second, T()));
+  vst1q_u8(reinterpret_cast<uint8_t*>(to), bytes);
+}
+#endif
 
 }  // namespace HWY_NAMESPACE
 }  // namespace convgrad
