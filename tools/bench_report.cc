@@ -52,6 +52,7 @@ constexpr double kManyPreemptions = 50;
 
 struct Group {
   Mean shares, padded_shares;
+  bool padded = false;  // some of them
   int refused = 0, disturbed = 0;
   std::map<std::string, PeerGroup> peers;
 };
@@ -169,6 +170,7 @@ std::string Summary(std::span<const BenchRow> rows) {
     if (row.flops > 0) {
       group.shares.Add(PeakShare(row), row.problem);
       group.padded_shares.Add(PaddedPeakShare(row), row.problem);
+      group.padded = group.padded || row.padded_flops > row.flops;
     }
     for (const PeerTiming& peer : row.peers) {
       PeerGroup& mine = group.peers[peer.name];
@@ -190,7 +192,7 @@ std::string Summary(std::span<const BenchRow> rows) {
       text += group.shares.worst_problem();
     }
     text += "\n";
-    if (group.padded_shares.mean() > group.shares.mean()) {
+    if (group.padded) {
       text += Format("  padding  counted as products: geomean %.1f%%, worst %.1f%%: ",
                      100 * group.padded_shares.mean(), 100 * group.padded_shares.worst());
       text += group.padded_shares.worst_problem() + "\n";
