@@ -150,6 +150,24 @@ TEST(Backward, EverySubsetHasTheBitsOfTheSingleOperations) {
   }
 }
 
+// Alone, diff_bias is summed where diff_dst lies, if its channels are next to each other; beside
+// diff_weights, as it lies packed for them. Every remainder of a vector and of a strip of them.
+TEST(Backward, DiffBiasAloneHasTheBitsOfDiffBiasBesideWeights) {
+  for (int64_t channels = 1; channels <= 70; ++channels) {
+    for (const Dims& extent : {Dims{25, 20}, Dims{5, 4}, Dims{1, 1}}) {
+      const BitsProblem problem{"bias", 3, 1, 20, channels, extent, {1, 1}, {1, 1}, {1, 1}, {0, 0}};
+      for (const DataType type : {kF32, kBF16, kF16}) {
+        SCOPED_TRACE(std::to_string(channels) + " " + std::string(NameOf(type)));
+        for (const float beta : {0.0f, 0.5f}) {
+          Layer layer(problem, false, type, {true, true});
+          ExpectBitsOfSingle(layer, {.threads = 1, .beta = beta});
+          if (HasFatalFailure()) return;
+        }
+      }
+    }
+  }
+}
+
 TEST(Backward, GradientsOfWeightsMayBeWider) {
   for (const DataType type : {kBF16, kF16}) {
     Layer layer(kProblems[0], false, type, {}, kF32);

@@ -11,6 +11,7 @@
 #include "core/problem_text.h"
 #include "cpu/direct.h"
 #include "cpu/direct_axes.h"
+#include "cpu/direct_bands.h"
 
 namespace convgrad::tests {
 namespace {
@@ -117,6 +118,51 @@ TEST(DirectMemory, HasRoomForEveryPhaseAndPart) {
   EXPECT_GT(planned, 20'000);
   EXPECT_GT(several, 2'000);
   EXPECT_GT(in_workspace, 2'000);
+}
+
+// Phases take turns on bands: every pixel of every phase is in one of them, whatever L2 holds.
+TEST(DirectBands, HaveEveryPixelOfEveryPhaseOnce) {
+  int of_images = 0, of_lines = 0, of_columns = 0, apart = 0;
+  RandomDirect random(8);
+  Problem p;
+  for (int k = 0; k < 60'000; ++k) {
+    if (!random.Make(p) || p.pass != Pass::kDgrad) continue;
+    const int threads = random.Threads();
+    if (!DirectRefusal(p, threads, -1).empty()) continue;
+    const DirectTiling t = DirectTilingOf(p, threads, -1);
+    const Problem lines = WithLines(p);
+    const int64_t phases = CountPlainPhases(lines);
+    for (const int64_t l2_bytes : {int64_t{0}, int64_t{1} << 20}) {
+      const PhaseBands bands = MakePhaseBands(lines, t, l2_bytes);
+      SCOPED_TRACE(ToText(p));
+      ASSERT_EQ(phases % bands.together, 0);
+      ASSERT_TRUE(phases > 1 || bands.count() == 1);
+      of_images += bands.images > 1;
+      of_lines += bands.lines > 1;
+      of_columns += bands.columns > 1;
+      apart += phases > 1 && bands.together == 1;
+      for (int64_t phase = 0; phase < std::min<int64_t>(phases, 20); ++phase) {
+        const Contraction c = MakePlainContraction(lines, phase);
+        const DirectTask all{.images = {3, 3 + lines.batch},
+                             .lines = {1, 1 + c.axes[0].pixels * c.axes[1].pixels},
+                             .columns = {2, 2 + c.axes[kAxes - 1].pixels}};
+        int64_t pixels = 0;
+        for (int64_t i = 0; i < bands.count(); ++i) {
+          const DirectTask task = bands.Of(all, i);
+          for (const auto range : {&DirectTask::images, &DirectTask::lines, &DirectTask::columns}) {
+            ASSERT_GE((task.*range).begin, (all.*range).begin);
+            ASSERT_LE((task.*range).end, (all.*range).end);
+          }
+          pixels += task.images.size() * task.lines.size() * task.columns.size();
+        }
+        ASSERT_EQ(pixels, all.images.size() * all.lines.size() * all.columns.size());
+      }
+    }
+  }
+  EXPECT_GT(of_images, 100);
+  EXPECT_GT(of_lines, 100);
+  EXPECT_GT(of_columns, 3);
+  EXPECT_GT(apart, 100);
 }
 
 }  // namespace

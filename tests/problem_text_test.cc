@@ -112,9 +112,13 @@ TEST(ProblemText, TouchedBytesAreThoseThatProductsNeed) {
   EXPECT_EQ(bytes("fprop", steps), 12 + 8 + 6);
   EXPECT_EQ(bytes("dgrad", steps), 21 + 8 + 6);
   EXPECT_EQ(bytes("wgrad", steps), 12 + 8 + 6);
+  EXPECT_EQ(bytes("wgrad", steps + " xbias[1]"), 21 + 8 + 6);  // what a bias gradient sums
+  EXPECT_EQ(bytes("dgrad", steps + " bias[1]"), 21 + 8 + 6);
   const std::string outside = "in1x1x2 taps1x1x1 out1x1x6 p0x0x2";  // two windows of six
   EXPECT_EQ(bytes("fprop", outside), 6 + 12 + 6);
   EXPECT_EQ(bytes("dgrad", outside), 6 + 4 + 6);
+  EXPECT_EQ(bytes("wgrad", outside), 6 + 4 + 6);
+  EXPECT_EQ(bytes("wgrad", outside + " bias[1]"), 6 + 12 + 6);
   const std::string long_line = "in1x1x9000000 taps1x1x3 out1x1x9000000 p0x0x1";
   EXPECT_EQ(bytes("fprop", long_line), 5 * 9e6 + 18);
 }

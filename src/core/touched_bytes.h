@@ -1,5 +1,6 @@
-// What a run has to read and write at least: the part of each operand that a product needs, and all
-// of the result. The floor of a time, where memory is what it waits for.
+// What a run has to read and write at least: the part of each operand that a product needs, all of
+// what a bias gradient sums, and all of the result. The floor of a time, where memory is what it
+// waits for.
 #ifndef CONVGRAD_CORE_TOUCHED_BYTES_H_
 #define CONVGRAD_CORE_TOUCHED_BYTES_H_
 
@@ -44,10 +45,13 @@ inline double CountTouchedBytes(const Problem& p) {
   double y = static_cast<double>(p.batch) * static_cast<double>(p.groups * p.co);
   double w = static_cast<double>(p.groups * p.ci) * static_cast<double>(p.co) *
              static_cast<double>(p.samples());
+  const bool sums = p.pass == Pass::kWgrad && p.bias.present;
+  const bool all_x = p.pass == Pass::kDgrad || (sums && p.bias.sums_x);
+  const bool all_y = p.pass == Pass::kFprop || (sums && !p.bias.sums_x);
   for (const Axis& axis : p.axes) {
     const TouchedAxis touched = TouchedOf(axis);
-    x *= p.pass == Pass::kDgrad ? static_cast<double>(axis.in) : touched.in;
-    y *= p.pass == Pass::kFprop ? static_cast<double>(axis.out) : touched.out;
+    x *= all_x ? static_cast<double>(axis.in) : touched.in;
+    y *= all_y ? static_cast<double>(axis.out) : touched.out;
     w *= p.pass == Pass::kWgrad ? static_cast<double>(axis.taps) : touched.taps;
   }
   const DataType w_type = p.pass == Pass::kWgrad ? p.out_type : p.type;

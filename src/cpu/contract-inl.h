@@ -243,6 +243,24 @@ class Block {
     if constexpr (!kElements) SumPanel(panel, Depth(chunk), width, join, bias_ + i);
   }
 
+  // The bias gradient alone, of channels that are next to each other.
+  bool SumsChannels() const {
+    return SumsBias() && c_.v.o == 1 && (t_.o_is_n ? m_ : n_).size() == 0;
+  }
+
+  void AddChannels(const Chunk& chunk, ChunkJoin join) {
+    if constexpr (!kElements) {
+      const Range o = t_.o_is_n ? n_ : m_;
+      float sums[Tiling::kMostColumns + Tiling::kMostRows] = {};
+      if (join == ChunkJoin::kChain) std::copy(bias_, bias_ + o.size(), sums);
+      SumValues(c_, static_cast<const T*>(operands_.other), o, chunk, sums);
+      // As SumVectors joins them.
+      for (int64_t i = 0; i < o.size(); ++i) {
+        bias_[i] = join == ChunkJoin::kAdd ? bias_[i] + sums[i] : 0.0f + sums[i];
+      }
+    }
+  }
+
   // Packs b for a chunk.
   void StartChunk(const Chunk& chunk) {
     const int64_t depth = depth_ = Depth(chunk);
@@ -408,6 +426,7 @@ class Block {
     const ChunkJoin next = chunks_.chained ? ChunkJoin::kChain : ChunkJoin::kAdd;
     const ChunkJoin join = index == 0 && !scales ? ChunkJoin::kFirst : next;
     const bool sums_bias = SumsBias();
+    if (SumsChannels()) return AddChannels(chunk, join);
     StartChunk(chunk);
     for (int64_t p = 0; p < (sums_bias && t_.o_is_n ? panels_ : 0); ++p) {
       AddBias(b_panels_[p], chunk, t_.nr, join, p * t_.nr);

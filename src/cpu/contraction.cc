@@ -247,6 +247,12 @@ int64_t CountPhases(const Problem& p) {
   return Phases(p.axes[0]) * Phases(p.axes[1]) * (IsZipped(p) ? 1 : Phases(p.axes[2]));
 }
 
+int64_t CountPhasesOfLine(const Problem& p) {
+  constexpr int64_t kCacheLine = 64;
+  const bool near = std::abs(p.x.s[kAxes - 1]) * SizeOf(p.type) < kCacheLine;
+  return CountPhases(p) > 1 && near && !IsZipped(p) ? Phases(p.axes[kAxes - 1]) : 1;
+}
+
 int64_t PhaseInOrder(const Problem& p, int64_t i) {
   if (CountPhases(p) == 1) return 0;
   const bool zipped = IsZipped(p);

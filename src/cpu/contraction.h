@@ -114,6 +114,10 @@ inline RowPlace PlaceOfRow(const Contraction& c, int64_t row) {
 // count once.
 int64_t CountPhases(const Problem& problem);
 
+// Of those that follow each other, as many as write between each other along lines of x, near
+// enough for a cache line to have positions of several.
+int64_t CountPhasesOfLine(const Problem& problem);
+
 // The i-th of them: along each axis, without dilation, those with more taps first, so that the last
 // tasks of a run are short.
 int64_t PhaseInOrder(const Problem& problem, int64_t i);

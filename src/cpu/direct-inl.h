@@ -40,6 +40,7 @@ class CopiedLines : public DirectTaskOf<T, U, CopiedLines<T, U>> {
         group_sums_(PickedGroupSums()),
         slots_(memory_.slots),
         fours_(HasFours(c_, kLanes)),
+        spread_(c_.channels, c_.o),
         position_floats_(fours_ ? kLanes : tap_floats_),
         g_plane_(slots_.span * position_floats_),
         v_plane_(columns_ * kLanes),
@@ -136,7 +137,7 @@ class CopiedLines : public DirectTaskOf<T, U, CopiedLines<T, U>> {
     for (int64_t i = 0; i < positions; i += most) {
       const int64_t count = std::min(most, positions - i);
       LoadPlain(line, count, channels, channels_of);
-      SpreadChannels(channels_of, count, c_.channels, c_.o, lanes, to, g_plane_);
+      SpreadChannels(channels_of, count, spread_, lanes, to, g_plane_);
       line.first += count * line.step;
       to += count * position_floats_;
     }
@@ -350,6 +351,7 @@ class CopiedLines : public DirectTaskOf<T, U, CopiedLines<T, U>> {
   const GroupSums& group_sums_;
   const LineSlots& slots_;
   const bool fours_;
+  const SpreadShape spread_;
   const int64_t position_floats_;  // of g, in a plane
   const int64_t g_plane_, v_plane_;
   const int64_t reach_;                  // of the taps of a line, before its first position

@@ -8,6 +8,7 @@
 #include "core/text.h"
 #include "cpu/dead_taps.h"
 #include "cpu/direct_axes.h"
+#include "cpu/direct_bands.h"
 #include "cpu/direct_in_place.h"
 #include "cpu/direct_pixels.h"
 #include "cpu/engine.h"
@@ -459,19 +460,22 @@ void RunDirect(const Problem& problem, const Operands& operands, float beta, con
   };
   if (!wgrad) {
     const int64_t phases = CountPlainPhases(p), parts = t.bands * t.column_tasks;
+    const PhaseBands of = MakePhaseBands(p, t, PickedVectorUnit(p.type).l2_bytes);
     ForRanges(crew, t.image_tasks * t.block_tasks * parts, 1, [&](int slot, int64_t i, int64_t) {
       const int64_t band = i / t.column_tasks % t.bands, part = i % t.column_tasks;
       const int64_t image = i / parts / t.block_tasks;
-      for (int64_t phase = 0; phase < phases; ++phase) {
-        const Contraction c = MakePlainContraction(p, phase);
+      for (int64_t at = 0; at < phases * of.count(); ++at) {
+        const int64_t first = at / (of.together * of.count()) * of.together;
+        const Contraction c = MakePlainContraction(p, first + at % of.together);
         DirectWork own = work;
         own.c = &c;
         const int64_t lines = c.axes[0].pixels * c.axes[1].pixels, columns = c.axes[2].pixels;
-        const DirectTask task{
+        const DirectTask all{
             .blocks = blocks_of(i / parts % t.block_tasks),
             .images = {p.batch * image / t.image_tasks, p.batch * (image + 1) / t.image_tasks},
             .lines = {lines * band / t.bands, lines * (band + 1) / t.bands},
             .columns = {columns * part / t.column_tasks, columns * (part + 1) / t.column_tasks}};
+        const DirectTask task = of.Of(all, at / of.together % of.count());
         if (task.lines.size() > 0 && task.columns.size() > 0) run(own, task, memory_of(slot));
       }
     });

@@ -86,10 +86,24 @@ HWY_INLINE void SetElement(const T* from, int64_t, int64_t, float& element) {
   element = Widen(LoadAt<T>(from, 0));
 }
 
+// Four rows at a time: row by row, each k is a line of the panel for one float (0.7 of the time).
 template <class T>
 HWY_INLINE void GatherPiece(const T* source, const Rect& rect, int64_t rows, float* to,
                             int64_t width) {
-  for (int64_t r = 0; r < rows; ++r) {
+  int64_t r = 0;
+  for (; r + 4 <= rows; r += 4) {
+    const T *s0 = source + r * rect.row_stride, *s1 = s0 + rect.row_stride,
+            *s2 = s1 + rect.row_stride, *s3 = s2 + rect.row_stride;
+    float* at = to + r;
+    for (int64_t k = 0; k < rect.depth; ++k, at += width) {
+      const int64_t i = k * rect.k_stride;
+      at[0] = Widen(LoadAt<T>(s0, i));
+      at[1] = Widen(LoadAt<T>(s1, i));
+      at[2] = Widen(LoadAt<T>(s2, i));
+      at[3] = Widen(LoadAt<T>(s3, i));
+    }
+  }
+  for (; r < rows; ++r) {
     for (int64_t k = 0; k < rect.depth; ++k) {
       to[k * width + r] = Widen(LoadAt<T>(source, r * rect.row_stride + k * rect.k_stride));
     }

@@ -370,6 +370,23 @@ void StoreTile(const TileEdges& at, const float* tile, int64_t width, T* out) {
       for (; j < at.columns; ++j) StoreAt(to, j * at.column_step, NarrowSum(from[j], T()));
     }
     for (; j < at.columns; ++j) {
+#if HWY_TARGET != HWY_SCALAR
+      // Of several short lines, four pixels of one. (4096 images of lines of 6, f16, on a
+      // Neoverse-N1: 0.96 of the time.)
+      const D4 four;
+      if (j + 4 <= at.columns && at.column_offsets[j + 3] == at.column_offsets[j] + 3 &&
+          at.column_offsets[j + 1] == at.column_offsets[j] + 1 &&
+          at.column_offsets[j + 2] == at.column_offsets[j] + 2) {
+        V4 value = hn::LoadU(four, from + j);
+        if (at.row_bias != nullptr) value = hn::Add(value, hn::Set(four, at.row_bias[r]));
+        if (at.column_bias != nullptr) {
+          value = hn::Add(value, hn::LoadU(four, at.column_bias + j));
+        }
+        StoreBytes(value, four, out + at.offset(r, j));
+        j += 3;
+        continue;
+      }
+#endif
       float value = from[j];
       if (at.row_bias != nullptr) value += at.row_bias[r];
       if (at.column_bias != nullptr) value += at.column_bias[j];
