@@ -36,7 +36,12 @@ void ExpectBitsOfContract(const BitsProblem& problem, Tally& tally) {
                     .beta = one_of({0.0f, 0.5f, 0.0f, -2.0f}),
                     .kernel = "direct"};
     SCOPED_TRACE(tools::ToText(item.operation(), item.InputDescs(), item.OutputDescs()));
-    const Result<Plan> plan = item.MakePlan(options);
+    Result<Plan> plan = item.MakePlan(options);
+    // 343 taps, of 16 bits and so not along pixels, need workspace on vectors of 16 lanes.
+    if (!plan.ok() && problem.taps == Dims{7, 7, 7}) {
+      options.workspace_limit = Options::kNoLimit;
+      plan = item.MakePlan(options);
+    }
     ASSERT_TRUE(plan.ok()) << plan.status().message();
     const bool along_pixels = plan->Explain().find("vectors along pixels") != std::string::npos;
     ++(along_pixels ? tally.along_pixels : tally.other);

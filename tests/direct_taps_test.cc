@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <initializer_list>
+#include <limits>
 #include <random>
 
 #include "cpu/engine.h"
@@ -21,7 +22,16 @@ struct Tally {
   int along_taps = 0, other = 0;
 };
 
-// Channels first, guarded at both ends, of a random beta, bias and number of threads.
+// Infinities, of which two at the ends: times padding they are NaN.
+void PutInfinities(tools::TensorBuffer& tensor, std::mt19937_64& random) {
+  const int64_t elements = tensor.elements();
+  for (const int64_t at : {int64_t{0}, elements - 1, int64_t(random() % uint64_t(elements))}) {
+    if (random() % 2 == 0) StoreAt(tensor.data(), at, std::numeric_limits<float>::infinity());
+  }
+}
+
+// Channels first, guarded at both ends, of a random beta, bias and number of threads, some with
+// infinities.
 void ExpectBitsOfContract(const BitsProblem& problem, Tally& tally) {
   static std::mt19937_64 random(17);
   const auto one_of = [&]<class T>(std::initializer_list<T> values) {
@@ -31,6 +41,8 @@ void ExpectBitsOfContract(const BitsProblem& problem, Tally& tally) {
       one_of({OpKind::kConvolutionBackwardWeights, OpKind::kConvolutionBackwardWeights,
               OpKind::kConvTransposeBackwardWeights});
   BitsCase item(problem, kind, DataType::kF32, {false, false}, random() % 2 == 0);
+  if (random() % 3 == 0) PutInfinities(item.x().buffer, random);
+  if (random() % 3 == 0) PutInfinities(item.y().buffer, random);
   const Options options{.threads = one_of({1, 2, 3}),
                         .workspace_limit = one_of({int64_t{0}, Options::kNoLimit}),
                         .beta = one_of({0.0f, 0.5f, 0.0f, -2.0f}),
@@ -124,6 +136,25 @@ TEST(DirectTaps, HasTheBitsOfContractForLinesOfAnyNumber) {
       if (::testing::Test::HasFatalFailure()) return;
     }
   });
+}
+
+// Few channels of long lines: chunks side by side, or without memory for that, channels.
+TEST(DirectTaps, HasTasksForAllThreadsWithoutWorkspace) {
+  if (PickedVectorUnit(DataType::kF32).lanes != TapStrips::kTaps) {
+    GTEST_SKIP() << "vectors of this CPU have other lanes";
+  }
+  BitsCase item({"", 1, 16, 16, 16, {65536}, {4}, {1}, {1}, {3}},
+                OpKind::kConvolutionBackwardWeights, DataType::kF32, {false, false}, false);
+  for (const int64_t limit : {int64_t{0}, Options::kNoLimit}) {
+    const Result<Plan> plan =
+        item.MakePlan({.threads = 8, .workspace_limit = limit, .kernel = "direct"});
+    ASSERT_TRUE(plan.ok()) << plan.status().message();
+    EXPECT_NE(plan->Explain().find("vectors along taps"), std::string::npos) << plan->Explain();
+    EXPECT_EQ(plan->Explain().find("side by side") != std::string::npos, limit != 0)
+        << plan->Explain();
+    EXPECT_EQ(plan->Explain().find("1 of 16 channels in a task") != std::string::npos, limit == 0)
+        << plan->Explain();
+  }
 }
 
 }  // namespace

@@ -108,7 +108,7 @@ void RefuseMemory(nb::handle object, std::string_view name) {
   const int64_t size = nb::cast<int64_t>(object.attr("itemsize"));
   for (nb::handle stride : nb::tuple(object.attr("strides"))) {
     const int64_t bytes = nb::cast<int64_t>(stride);
-    if (bytes % size != 0) {
+    if (size > 0 && bytes % size != 0) {
       Refuse(name, "has a stride of " + std::to_string(bytes) + " bytes, expected a multiple of " +
                        std::to_string(size) + ", the size of an element");
     }

@@ -364,10 +364,10 @@ class CopiedLines : public DirectTaskOf<T, U, CopiedLines<T, U>> {
 
 template <class T, class U>
 HWY_NOINLINE void RunDirectTask(const DirectWork& work, const DirectTask& task, float* memory) {
-  const auto sum_pixels = [&](auto lines) {
+  const auto sum_pixels = [&](auto&& lines) {
     task.adds_slabs ? lines.AddSlabs() : lines.SumPixels();
   };
-  const auto run = [&](auto lines) { work.c->sum_pixels ? sum_pixels(lines) : lines.SumTaps(); };
+  const auto run = [&](auto&& lines) { work.c->sum_pixels ? sum_pixels(lines) : lines.SumTaps(); };
   if constexpr (sizeof(T) == sizeof(U)) {
     if (work.t->along_pixels) return LinesAlongPixels<T>(work, task, memory).SumTaps();
   }

@@ -256,14 +256,14 @@ int64_t TasksAtOnce(const Problem& p, const DirectTiling& t, int threads) {
                              static_cast<int64_t>(std::clamp(work / 3e5, 1.0, double(threads))));
 }
 
-// wgrad: tasks for all threads, of blocks; of so few of them, chunks side by side, if their sums
-// are not too many.
-void CutChunks(const Contraction& c, const Problem& p, int threads, DirectTiling& t) {
+// wgrad: tasks for all threads, of blocks; of few of them, chunks side by side, if their sums may
+// be in workspace and are not too many.
+void CutChunks(const Contraction& c, const Problem& p, int threads, bool slabs, DirectTiling& t) {
   if (threads == 1) return;
   const Chunks chunks = MakeChunks(c);
   const int64_t sums = t.blocks * SumFloatsOf(c, t), samples = p.samples();
   const int64_t tasks = samples * CeilDiv(t.blocks, t.blocks_each) * t.tap_parts;
-  if (tasks < 4 * threads && samples == 1 && !chunks.chained && chunks.count() > 1 &&
+  if (slabs && tasks < 4 * threads && samples == 1 && !chunks.chained && chunks.count() > 1 &&
       sums <= (int64_t{16} << 20) / chunks.count() / t.tap_parts) {
     t.chunk_parts = std::min<int64_t>(chunks.count(), CeilDiv(4 * threads, tasks));
     t.slab_floats = chunks.count() * sums * t.tap_parts;
@@ -355,14 +355,14 @@ DirectTiling DirectTilingOf(const Problem& problem, int threads, int64_t limit) 
   const Contraction all = MakeLargestPlainContraction(p);
   if (IsAlongPixels(all, p)) return AlongPixelsTiling(all, p, threads);
   if (IsAlongTaps(all, p)) {
-    DirectTiling t = AlongTapsTiling(all, p);
-    CutChunks(all, problem, threads, t);
-    t.block_tasks = CeilDiv(t.blocks, t.blocks_each);
-    t.slots = TasksAtOnce(problem, t, threads);
-    if (limit < 0 || t.workspace_bytes() <= limit) return t;
-    t = AlongTapsTiling(all, p);
-    t.block_tasks = CeilDiv(t.blocks, t.blocks_each);
-    t.slots = TasksAtOnce(problem, t, threads);
+    DirectTiling t;
+    for (const bool slabs : {true, false}) {
+      t = AlongTapsTiling(all, p);
+      CutChunks(all, problem, threads, slabs, t);
+      t.block_tasks = CeilDiv(t.blocks, t.blocks_each);
+      t.slots = TasksAtOnce(problem, t, threads);
+      if (limit < 0 || t.workspace_bytes() <= limit) break;
+    }
     return t;
   }
   const VectorUnit unit = PickedVectorUnit(p.type);
@@ -411,7 +411,7 @@ DirectTiling DirectTilingOf(const Problem& problem, int threads, int64_t limit) 
       if (t.blocks_each >= wanted || t.columns < 2 * std::max<int64_t>(least, 16)) break;
     }
   }
-  if (c.sum_pixels) CutChunks(c, problem, threads, t);
+  if (c.sum_pixels) CutChunks(c, problem, threads, true, t);
   t.block_tasks = CeilDiv(t.blocks, t.blocks_each);
   // No phase may take more than the largest.
   const LineSlots slots = MemoryOf(c, t).slots;

@@ -27,8 +27,10 @@ struct PhaseBands {
   // The i-th of them, of a task.
   DirectTask Of(DirectTask task, int64_t i) const {
     const auto part = [](Range all, int64_t at, int64_t parts, int64_t unit) {
+      // size * end may be more than can be counted.
       const auto cut = [&](int64_t end) {
-        return all.begin + std::min(all.size(), CeilDiv(all.size() * end / parts, unit) * unit);
+        const int64_t size = all.size() / parts * end + all.size() % parts * end / parts;
+        return all.begin + std::min(all.size(), CeilDiv(size, unit) * unit);
       };
       return Range{cut(at), cut(at + 1)};
     };

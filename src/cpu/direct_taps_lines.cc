@@ -1,8 +1,8 @@
+// Which weight gradients have sums along taps (direct_taps.h), and how they are cut. Step 4 of the
+// story; knows nothing of the sums.
 #include <algorithm>
-#include <cstdlib>
 
 #include "cpu/direct.h"
-#include "cpu/direct_axes.h"
 #include "cpu/direct_taps.h"
 #include "cpu/engine.h"
 
@@ -19,7 +19,7 @@ int64_t ColumnsOf(const GatherAxis& last) {
 bool HasFewEdges(const GatherAxis& last) {
   constexpr int64_t kTaps = TapStrips::kTaps;
   const int64_t terms = CeilDiv(last.taps, kTaps) * kTaps;
-  if (last.limit < kTaps || terms > TapEdges::kMostStrips * kTaps) return false;
+  if (last.limit < kTaps || last.taps > TapEdges::kMostTaps) return false;
   const int64_t beyond = last.first + (last.pixels - 1) * last.pixel_step + terms - last.limit;
   const int64_t before = CeilDiv(std::max<int64_t>(0, -last.first), last.pixel_step);
   const int64_t after = CeilDiv(std::max<int64_t>(0, beyond), last.pixel_step);
@@ -47,7 +47,7 @@ bool IsAlongTaps(const Contraction& c, const Problem& p) {
   }
   if (c.taps() > kMostTaps || !HasFewEdges(last)) return false;
   const bool one_line = c.axes[0].taps * c.axes[1].taps == 1;
-  const bool suits = one_line ? last.taps <= 8 && last.pixels >= 48
+  const bool suits = one_line ? last.taps <= TapEdges::kMostTaps && last.pixels >= 48
                               : last.taps <= 4 && last.pixels >= 16 && last.pixel_step > 1;
   return suits && AlongTapsTiling(c, p).blocks_each > 0;
 }
