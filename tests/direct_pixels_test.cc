@@ -52,14 +52,8 @@ void ExpectBitsOfContract(const BitsProblem& problem, Tally& tally) {
       ASSERT_EQ(widened, type != DataType::kF32) << plan->Explain();
       ASSERT_EQ(in_place, type == DataType::kF32) << plan->Explain();
     }
-    Options contract = options;
-    contract.kernel = "contract";
-    BitsCase reference = item;
-    ASSERT_NE(reference.Run(contract), 0u);
-    const std::vector<char> expected = reference.OutputBytes();
-    for (const bool at_end : {false, true}) {
-      ASSERT_TRUE(RunGuarded(item, options, at_end) == expected) << plan->Explain();
-    }
+    SCOPED_TRACE(plan->Explain());
+    ExpectGuardedBitsOfContract(item, options);
   }
 }
 

@@ -52,14 +52,8 @@ void ExpectBitsOfContract(const BitsProblem& problem, Tally& tally) {
   ASSERT_TRUE(plan.ok()) << plan.status().message();
   const bool along_taps = plan->Explain().find("vectors along taps") != std::string::npos;
   ++(along_taps ? tally.along_taps : tally.other);
-  Options contract = options;
-  contract.kernel = "contract";
-  BitsCase reference = item;
-  ASSERT_NE(reference.Run(contract), 0u);
-  const std::vector<char> expected = reference.OutputBytes();
-  for (const bool at_end : {false, true}) {
-    ASSERT_TRUE(RunGuarded(item, options, at_end) == expected) << plan->Explain();
-  }
+  SCOPED_TRACE(plan->Explain());
+  ExpectGuardedBitsOfContract(item, options);
 }
 
 // On every instruction set, those of which vectors have as many lanes as strips have taps.

@@ -68,6 +68,18 @@ inline std::vector<char> RunGuarded(BitsCase& item, const Options& options, bool
   return written;
 }
 
+// Of real numbers, the very bits of the contraction, at either end of guarded memory.
+inline void ExpectGuardedBitsOfContract(BitsCase& item, const Options& options) {
+  Options contract = options;
+  contract.kernel = "contract";
+  BitsCase reference = item;
+  ASSERT_NE(reference.Run(contract), 0u);
+  const std::vector<char> expected = reference.OutputBytes();
+  for (const bool at_end : {false, true}) {
+    ASSERT_TRUE(RunGuarded(item, options, at_end) == expected);
+  }
+}
+
 }  // namespace convgrad::tests
 
 #endif  // CONVGRAD_TESTS_GUARDED_RUN_H_
