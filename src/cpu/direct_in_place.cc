@@ -362,7 +362,7 @@ HWY_INLINE void SumPixelsOfVectors(const PixelsInPlace& run, int64_t channel) {
       const V factor = LoadBytes(d, Moved(from, offsets.at[v]));
 #pragma GCC unroll 8
       for (int t = 0; t < kTaps; ++t) {
-        sum[t][v] = FusedMulAdd(x[(first + t) % kTaps][v], factor, sum[t][v]);
+        sum[t][v] = FusedMulAddThere(x[(first + t) % kTaps][v], factor, sum[t][v]);
       }
     }
     if (kFetches == 1) __builtin_prefetch(Moved(from, v_ahead), 0, 2);
