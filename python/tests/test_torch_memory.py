@@ -85,5 +85,7 @@ def test_strides_are_pytorchs(rank, transposed, dtype, threads):
                     wrong.append((name, x.shape, x.stride(), w.shape, w.stride(), groups,
                                   ours.stride(), theirs.stride()))  # fmt: skip
     torch.set_num_threads(before)
-    assert count or dtype != torch.float32
+    if count == 0:
+        assert dtype != torch.float32
+        pytest.skip("this PyTorch has no such convolution of bf16 to compare with")
     assert not wrong, f"{len(wrong)} of {count}, such as {wrong[:3]}"
