@@ -141,10 +141,10 @@ TEST(Padding, MakesTheSameNaNsInAllPhases) {
 }
 
 // Taps that a phase does not have are products with zero, too; a tile whose rows are phases leaves
-// them out. 3 channels in 4 phases are the 12 rows of AVX-512's tile. Of 7 and 5 taps one phase
-// misses its first, of 6 the other its last as well.
+// them out. 3 channels in 4 phases are the 12 rows of a tile of AVX-512 and of NEON. Of 7 and 5
+// taps one phase misses its first, of 6 and 4 the other its last as well.
 TEST(Padding, OfMissingTapsMeetsInfinitiesOfPixels) {
-  for (const int64_t taps : {7, 6, 5}) {
+  for (const int64_t taps : {7, 6, 5, 4}) {
     const BitsProblem problem{"first layer", 1,      1,      3,     64, {24, 160},
                               {taps, taps},  {2, 2}, {1, 1}, {3, 3}};
     std::vector<int> expected;

@@ -16,6 +16,9 @@ namespace convgrad {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
+template <int kRows>
+inline constexpr bool kLeavesOutRows = (kRows == 12 && CONVGRAD_LEAVES_OUT_ROWS);
+
 #if CONVGRAD_MULTIPLIES_BY_LANES
 
 // NEON multiplies by a lane of a register for free, so a comes in vectors. The operands of the next
@@ -51,8 +54,54 @@ HWY_INLINE void MultiplyFrom(V (&a)[kRows / 4], V (&b)[kVectors], A next_a, B ne
   }
 }
 
+// One k, of rows from kRow up to kEnd.
+template <int kRow, int kEnd, int kRows, int kVectors>
+HWY_INLINE void MultiplyRows(const V (&a)[kRows / 4], const V (&b)[kVectors],
+                             V (&sums)[kRows][kVectors]) {
+  if constexpr (kRow < kEnd) {
+#pragma GCC unroll 8
+    for (int j = 0; j < kVectors; ++j) {
+      sums[kRow][j] = hn::MulAdd(hn::Broadcast<kRow % 4>(a[kRow / 4]), b[j], sums[kRow][j]);
+    }
+    MultiplyRows<kRow + 1, kEnd>(a, b, sums);
+  }
+}
+
+// One segment of them.
+template <int kFirst, int kEnd, class A, class B, int kRows, int kVectors>
+HWY_INLINE void MultiplySegment(A& a, B& b, int64_t length, V (&sums)[kRows][kVectors]) {
+#pragma GCC unroll 2
+  for (int64_t k = 0; k < length; ++k, a.Next(), b.Next()) {
+    V a_row[kRows / 4], b_row[kVectors];
+#pragma GCC unroll 4
+    for (int i = kFirst / 4; i < (kEnd + 3) / 4; ++i) a_row[i] = hn::LoadU(D(), a.Vector(i));
+#pragma GCC unroll 8
+    for (int j = 0; j < kVectors; ++j) b_row[j] = hn::LoadU(D(), b.Vector(j));
+    MultiplyRows<kFirst, kEnd>(a_row, b_row, sums);
+  }
+}
+
+// Segments of which some have half of the rows.
+template <class A, class B, int kRows, int kVectors>
+HWY_INLINE void MultiplyHalves(A a, B b, const TileTerms& terms, V (&sums)[kRows][kVectors]) {
+  for (int64_t segment = 0; segment < terms.segments; ++segment) {
+    a.Leap(segment);
+    b.Leap(segment);
+    if (terms.rows[segment] == TileRows::kFirstHalf) {
+      MultiplySegment<0, kRows / 2>(a, b, terms.length, sums);
+    } else if (terms.rows[segment] == TileRows::kSecondHalf) {
+      MultiplySegment<kRows / 2, kRows>(a, b, terms.length, sums);
+    } else {
+      MultiplySegment<0, kRows>(a, b, terms.length, sums);
+    }
+  }
+}
+
 template <class A, class B, int kRows, int kVectors>
 HWY_INLINE void MultiplyPanels(A a, B b, const TileTerms& terms, V (&sums)[kRows][kVectors]) {
+  if constexpr (kLeavesOutRows<kRows> && B::kLeaps) {
+    if (terms.rows != nullptr) return MultiplyHalves(a, b, terms, sums);
+  }
   const int64_t length = terms.length, count = terms.segments * length;
   if (count == 0) return;
   a.Leap(0);
@@ -81,9 +130,6 @@ HWY_INLINE void MultiplyPanels(A a, B b, const TileTerms& terms, V (&sums)[kRows
 }
 
 #else
-
-template <int kRows>
-inline constexpr bool kLeavesOutRows = (kRows == 12 && CONVGRAD_LEAVES_OUT_ROWS);
 
 HWY_INLINE V MulAddFrom(const float* factor, V b, V sum) {
   return FusedMulAdd(hn::Set(D(), *factor), b, sum);
@@ -221,7 +267,6 @@ void MultiplyTile(const void* a, const void* b, const TileTerms& terms, const fl
     }
   }
   MultiplyFromSource<kSource>(a, static_cast<const float*>(b), terms, sums);
-#if !CONVGRAD_MULTIPLIES_BY_LANES
   // A row that was left out would be NaN where its zeros meet what is not finite, and then so is,
   // or infinite, a row that was not: both read the same b. (So may be columns of b that are no
   // pixels, where anything may lie: no matter, all of it is only computed again.)
@@ -232,7 +277,6 @@ void MultiplyTile(const void* a, const void* b, const TileTerms& terms, const fl
       return MultiplyTile<kSource, kRows, kVectors>(a, b, all, c, join, to, to_rows);
     }
   }
-#endif
   const bool add = join == ChunkJoin::kAdd;
 #pragma GCC unroll 16
   for (int r = 0; r < kRows; ++r) {

@@ -31,9 +31,11 @@ constexpr int kLanes = static_cast<int>(hn::MaxLanes(D()));
 #undef CONVGRAD_HAS_AVX512
 #define CONVGRAD_HAS_AVX512 (HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3)
 // Tiles of 12 rows leave out halves of them (tile.h): six rows of two vectors of AVX-512 still have
-// more sums than there are multiply-adds under way. SCALAR, so that tests run it everywhere.
+// more sums than there are multiply-adds under way, and so of NEON. SCALAR, so that tests run it
+// everywhere.
 #undef CONVGRAD_LEAVES_OUT_ROWS
-#define CONVGRAD_LEAVES_OUT_ROWS (CONVGRAD_HAS_AVX512 || HWY_TARGET == HWY_SCALAR)
+#define CONVGRAD_LEAVES_OUT_ROWS \
+  (CONVGRAD_HAS_AVX512 || CONVGRAD_MULTIPLIES_BY_LANES || HWY_TARGET == HWY_SCALAR)
 #if HWY_TARGET == HWY_AVX2
 constexpr int kRegisters = 16;
 #else
