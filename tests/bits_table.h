@@ -83,6 +83,10 @@ inline const BitsRow kBitsTable[] = {
     {{"7x7-stride-2-64-out", 1, 1, 3, 64, {17, 14}, {7, 7}, {2, 2}, {1, 1}, {3, 3}},
      {0x9cf6ec4ece1d609d, 0x4c4978ecf31dad5b, 0x349a5a41d534e8e0,
       0xa1cd7957716ffe91, 0xcb4af7a525e0a496, 0x3c1c28a3988c1bfb}},
+    // The same of two chunks, of which some taps meet the first half of the phases and some the second.
+    {{"4x4-stride-2-64-out", 1, 1, 3, 64, {22, 48}, {4, 4}, {2, 2}, {1, 1}, {1, 1}},
+     {0x3b0c41539b8c9f9d, 0xa13ac8039f318a91, 0x1cb16f1cb379d92a,
+      0x6661c2055ca2fe6b, 0xb4d66cf753510c08, 0x90645fbe02a6d8dd}},
     {{"5-stride-3-groups", 2, 3, 15, 300, {31}, {5}, {3}, {1}, {1}},
      {0x0399b9cd2822063a, 0x6ff62a85b589f9c6, 0x6e2b88176d8a1a25,
       0xb5a488ce9b11b021, 0xba5716a20e804480, 0x1ad4ce0e28f0c58d}},

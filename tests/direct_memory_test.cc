@@ -150,6 +150,7 @@ TEST(DirectBands, HaveEveryPixelOfEveryPhaseOnce) {
         const auto follows = [&](Range DirectTask::*range, int64_t i, int64_t parts, int64_t step) {
           const Range part = bands.Of(all, i).*range;
           const int64_t at = i / step % parts;
+          ASSERT_LE(part.begin, part.end);
           ASSERT_EQ(part.begin,
                     at == 0 ? (all.*range).begin : (bands.Of(all, i - step).*range).end);
           ASSERT_TRUE(at + 1 < parts || part.end == (all.*range).end);

@@ -197,7 +197,8 @@ class InOrder {
       phases *= static_cast<double>(stride_[a]);
       work *= static_cast<double>(SharedTaps(a) * stride_[a]) / static_cast<double>(w_.extents[a]);
     }
-    return w_.channels <= 8 && phases > 1 && phases <= 4096 && work <= 2;
+    const double most = w_.channels <= 4 && p_.o / p_.groups > 16 ? 2.25 : 2;
+    return w_.channels <= 8 && phases > 1 && phases <= 4096 && work <= most;
   }
   int64_t FirstShared(size_t a) const {
     return pad_[a] - (stride_[a] - 1 + pad_[a]) / stride_[a] * stride_[a];

@@ -85,8 +85,13 @@ void FillUpLines(Contraction& c) {
   if (!c.sum_pixels && !c.zipped && c.o <= kFewOutputs && last.taps >= 3) FillUp(last, c);
 }
 
+bool IsSmallGroup(const Problem& p) {
+  constexpr int64_t kSmall = 16;
+  return p.ci > 0 && p.ci <= kSmall && p.co > 0 && p.co <= kSmall;
+}
+
 // Worth it where a phase alone has too few columns to pay for packing, and where few taps of the
-// phases are missing: a missing one costs what another does.
+// phases are missing: a missing one may cost what another does.
 bool HasPhaseColumns(const Problem& p) {
   constexpr int64_t kFewChannels = 8;
   if (p.pass != Pass::kDgrad || p.ci > kFewChannels || HasSmallGroups(p)) return false;
@@ -103,7 +108,7 @@ bool HasPhaseColumns(const Problem& p) {
   // 4x4 of stride 2 with a border of one, 64 channels to few (Neoverse-N1, channels first and last,
   // 32x32 pixels of 8 images): 3 channels 7.8 and 4.7 ms, so 4.5 and 4.3; 4 channels 7.7 and 4.6,
   // so 5.6 and 5.2; 6 channels 7.8 and 6.3, so 7.9 and 7.1.
-  const double most = p.ci <= 4 ? 2.25 : 2;
+  const double most = p.ci <= 4 && !IsSmallGroup(p) ? 2.25 : 2;
   return phases > 1 && phases <= 4096 && work <= most;
 }
 
@@ -231,11 +236,6 @@ void CropTaps(Contraction& c) {
     axis.first += live.begin * axis.tap_step;
     c.w.first += live.begin * c.w.at[a];
   }
-}
-
-bool IsSmallGroup(const Problem& p) {
-  constexpr int64_t kSmall = 16;
-  return p.ci > 0 && p.ci <= kSmall && p.co > 0 && p.co <= kSmall;
 }
 
 // As even as they can be, and none longer than `most`.

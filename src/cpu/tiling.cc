@@ -328,8 +328,8 @@ bool PutsPixelsAcross(const Contraction& c, const VectorUnit& unit) {
 
 // Whether phases as columns fill the 12 rows of a tile of NEON, of which some taps meet half: those
 // are left out (tile.h), which vectors of four of them could not be. (Neoverse-N1, 64 channels to
-// 3, stride 2, channels first and last: 4x4 15.9 and 16.6 ms, so 12.7 and 12.8; 7x7 80 and 86, so
-// 73 and 77; 5x5 4.5 and 4.2, so 4.5 and 4.0.)
+// 3, stride 2, channels first and last, ms: 4x4, 256x256, 15.9 and 16.6, so 12.7 and 12.8; 7x7,
+// 224x224, 80 and 86, so 73 and 77; 5x5, 64x64, 4.5 and 4.2, so 4.5 and 4.0.)
 bool LeavesOutRows(const Contraction& c, const VectorUnit& unit) {
   constexpr int64_t kRows = 12, kPixels = 8;
   if (unit.lanes != 4 || c.o != kRows || c.terms_each > 1 || c.taps() == 0) return false;
