@@ -155,7 +155,7 @@ void CheckBlock(const Contraction& c, const Lines& lines, Range pixels, int64_t 
 
 TEST(Lines, EveryPixelFindsWhatTapsAcrossLinesRead) {
   std::mt19937_64 random(8);
-  int64_t planes = 0, several = 0, across_ends = 0, backward = 0;
+  int64_t planes = 0, several = 0, across_ends = 0, backward = 0, by_planes_alone = 0;
   for (int i = 0; i < 12000; ++i) {
     Problem p = tests::RandomProblem(random, 48);
     if (p.pass == Pass::kWgrad) p.pass = Pass::kFprop;
@@ -164,16 +164,16 @@ TEST(Lines, EveryPixelFindsWhatTapsAcrossLinesRead) {
       axis->in = std::max<int64_t>(
           1, (axis->out - 1) * axis->stride + (axis->taps - 1) * axis->dilation + 1 - axis->pad);
     }
+    if (i % 2 == 0) p.ci = p.co = 16;  // then two taps along a line may do
     SetDenseStrides(p);
     const int64_t phases = CountPhases(p);
     const Contraction c = MakeContraction(p, 0, Between(random, 0, phases - 1));
     const int64_t unit = int64_t{2} << Between(random, 0, 2), width = unit * Between(random, 1, 3);
-    Lines lines = MakeLines(c, width, 4, unit);
-    if (!lines.shared) continue;
     const int64_t columns = width * Between(random, 1, 40);
-    SharePlanes(c, width, columns, lines);
+    const Lines lines = LinesOfColumns(c, width, columns, unit);
     if (!lines.planes) continue;
     ++planes;
+    by_planes_alone += !MakeLines(c, width, 4, unit).shared;
     several += columns > lines.plane;
     across_ends += lines.plane % width != 0;
     backward += c.axes[kAxes - 2].tap_step < 0;
@@ -187,6 +187,21 @@ TEST(Lines, EveryPixelFindsWhatTapsAcrossLinesRead) {
   EXPECT_GT(several, 50);
   EXPECT_GT(across_ends, 50);
   EXPECT_GT(backward, 50);
+  EXPECT_GT(by_planes_alone, 50);
+}
+
+// An image without lines.
+TEST(Lines, AreNotSharedByNothing) {
+  Problem p;
+  p.pass = Pass::kDgrad;
+  p.ci = p.co = 24;
+  p.axes[1] = {.in = 0, .out = 2, .taps = 3, .pad = 2};
+  p.axes[2] = {.in = 32, .out = 32, .taps = 3, .pad = 1};
+  SetDenseStrides(p);
+  const Contraction c = MakeLargestContraction(p);
+  ASSERT_EQ(c.axes[1].pixels, 0);
+  ASSERT_GT(c.axes[1].taps, 1);
+  EXPECT_FALSE(LinesOfColumns(c, 8, 1024, 4).planes);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <random>
 
 #include "tests/random_problem.h"
@@ -78,14 +79,16 @@ TEST(Live, LeavesOutOnlyPadding) {
   EXPECT_GT(inside_images, 100);
 }
 
-// Whether w has the tap that phase (row / channels) meets through tap t of g, on every axis.
-bool PhaseHasTap(const PhaseColumns& columns, const Contraction& c, int64_t row, int64_t tap) {
-  int64_t phase = row / columns.channels;
+// Whether w has the tap through which position f of x, of phase (row / channels), meets the
+// position of y that tap t of g reads for the first pixel, on every axis.
+bool PhaseHasTap(const Problem& p, const Contraction& c, int64_t row, int64_t tap) {
+  int64_t phase = row / p.ci;
   for (int a = kAxes - 1; a >= 0; --a) {
-    const int64_t of_w =
-        columns.base[a] + phase % columns.phases[a] + columns.stride[a] * (tap % c.axes[a].taps);
-    if (of_w < 0 || of_w >= columns.taps[a]) return false;
-    phase /= columns.phases[a];
+    const Axis& axis = p.axes[a];
+    const int64_t y = c.axes[a].first + tap % c.axes[a].taps * c.axes[a].tap_step;
+    const int64_t from = phase % axis.stride + axis.pad - axis.stride * y;
+    if (from % axis.dilation != 0 || from < 0 || from / axis.dilation >= axis.taps) return false;
+    phase /= axis.stride;
     tap /= c.axes[a].taps;
   }
   return true;
@@ -93,29 +96,30 @@ bool PhaseHasTap(const PhaseColumns& columns, const Contraction& c, int64_t row,
 
 TEST(Live, LeavesOutOnlyPhasesWithoutATap) {
   std::mt19937_64 random(11);
-  int64_t first = 0, second = 0;
+  int64_t halves = 0, quarters = 0;
   for (int i = 0; i < 20000; ++i) {
     const Problem problem = tests::RandomProblem(random, 9);
     const Contraction c = MakeContraction(problem, 0, 0);
     if (c.columns.channels == 0) continue;
     for (int64_t tap = 0; tap < c.taps(); ++tap) {
       const TileRows rows = RowsOfTap(c, tap);
-      first += rows == TileRows::kFirstHalf;
-      second += rows == TileRows::kSecondHalf;
-      if (rows == TileRows::kAll) continue;
-      ASSERT_EQ(c.o % 2, 0);
-      const int64_t left_out = rows == TileRows::kFirstHalf ? c.o / 2 : 0;
-      for (int64_t row = left_out; row < left_out + c.o / 2; ++row) {
-        ASSERT_FALSE(PhaseHasTap(c.columns, c, row, tap)) << i << " row " << row << " tap " << tap;
+      halves += std::popcount(rows) == 2;
+      quarters += std::popcount(rows) == 1;
+      TileRows met = 0;
+      for (int64_t row = 0; row < c.o; ++row) {
+        if (PhaseHasTap(problem, c, row, tap))
+          met = static_cast<TileRows>(met | 1 << 4 * row / c.o);
       }
+      ASSERT_EQ(rows, met) << i << " tap " << tap;
     }
   }
-  EXPECT_GT(first, 100);
-  EXPECT_GT(second, 100);
+  EXPECT_GT(halves, 100);
+  EXPECT_GT(quarters, 100);
 }
 
-// 7 taps of stride 2 are 4 for each of two phases, of which the first misses its first.
-TEST(Live, LeavesOutAnEighthOfAFirstLayer) {
+// 7 taps of stride 2 are 4 for each of two phases, of which the first misses its first, on two
+// axes.
+TEST(Live, LeavesOutWhatAFirstLayerMisses) {
   Problem p;
   p.pass = Pass::kDgrad;
   p.ci = 3;
@@ -127,7 +131,8 @@ TEST(Live, LeavesOutAnEighthOfAFirstLayer) {
   const Contraction c = MakeContraction(p, 0, 0);
   ASSERT_EQ(c.taps(), 16);
   for (int64_t tap = 0; tap < 16; ++tap) {
-    EXPECT_EQ(RowsOfTap(c, tap), tap < 4 ? TileRows::kSecondHalf : TileRows::kAll) << tap;
+    const int down = tap < 4 ? 0b1100 : 0b1111, along = tap % 4 == 0 ? 0b1010 : 0b1111;
+    EXPECT_EQ(RowsOfTap(c, tap), down & along) << tap;
   }
 }
 

@@ -36,6 +36,15 @@ inline Problem RandomProblem(std::mt19937_64& random, int64_t most_out) {
   return p;
 }
 
+// The same tensors with their channels next to each other.
+inline void ToChannelsLast(Problem& p) {
+  for (PixelStrides* strides : {&p.x, &p.y}) {
+    const int64_t channels = p.groups * (strides == &p.x ? p.ci : p.co);
+    strides->c = 1;
+    for (int64_t& stride : strides->s) stride *= channels;
+  }
+}
+
 }  // namespace convgrad::tests
 
 #endif  // CONVGRAD_TESTS_RANDOM_PROBLEM_H_

@@ -18,11 +18,11 @@ namespace convgrad::tests {
 namespace {
 
 constexpr int kRows = 12;
-constexpr int64_t kLength = 7, kSegments = 5, kStep = 100;
-constexpr TileRows kRowsOf[kSegments] = {TileRows::kSecondHalf, TileRows::kAll,
-                                         TileRows::kFirstHalf, TileRows::kAll,
-                                         TileRows::kSecondHalf};
-constexpr int64_t kBegins[kSegments] = {3, 0, 11, 2, 7};
+constexpr int64_t kLength = 7, kSegments = 11, kStep = 100;
+// Halves, all, quarters, every second one, and what no loop is for.
+constexpr TileRows kRowsOf[kSegments] = {0b1100, 0b1111, 0b0011, 0b1111, 0b0001, 0b0010,
+                                         0b0100, 0b1000, 0b0101, 0b1010, 0b0111};
+constexpr int64_t kBegins[kSegments] = {3, 0, 11, 2, 7, 1, 5, 4, 9, 6, 8};
 
 struct Operands {
   std::vector<float> a, b;
@@ -36,9 +36,7 @@ Operands RandomOperands() {
   for (float& value : o.b) value = uniform(random);
   for (size_t i = 0; i < o.a.size(); ++i) {
     const TileRows rows = kRowsOf[i / (kLength * kRows)];
-    const bool first_half = i % kRows < kRows / 2;
-    const bool has = rows == TileRows::kAll || (rows == TileRows::kFirstHalf) == first_half;
-    o.a[i] = has ? uniform(random) : 0.0f;
+    o.a[i] = rows >> i % kRows * 4 / kRows & 1 ? uniform(random) : 0.0f;
   }
   return o;
 }
@@ -72,20 +70,26 @@ TEST(Tile, LeavesOutRowsThatAreZeros) {
     const std::vector<float> all = Multiply(o, columns, nullptr);
     const std::vector<float> some = Multiply(o, columns, kRowsOf);
     EXPECT_EQ(std::memcmp(all.data(), some.data(), all.size() * sizeof(float)), 0);
-    // In the segment that has the first half only, met by the last column alone.
+    // In a segment that has some rows, met by the last column alone, or by others as well.
     for (const float value : {std::numeric_limits<float>::infinity(), std::nanf("")}) {
-      Operands spoiled = o;
-      spoiled.b[static_cast<size_t>(4 * kStep + kBegins[2] + columns - 1)] = value;
-      const std::vector<float> expected = Multiply(spoiled, columns, nullptr);
-      const std::vector<float> got = Multiply(spoiled, columns, kRowsOf);
-      for (size_t i = 0; i < got.size(); ++i) {
-        ASSERT_EQ(std::isnan(got[i]), std::isnan(expected[i])) << i;
-        if (!std::isnan(got[i])) {
-          ASSERT_EQ(got[i], expected[i]) << i;
+      for (int64_t segment = 0; segment < kSegments; ++segment) {
+        if (kRowsOf[segment] == kAllRows) continue;
+        Operands spoiled = o;
+        spoiled.b[static_cast<size_t>(4 * kStep + kBegins[segment] + columns - 1)] = value;
+        const std::vector<float> expected = Multiply(spoiled, columns, nullptr);
+        const std::vector<float> got = Multiply(spoiled, columns, kRowsOf);
+        for (size_t i = 0; i < got.size(); ++i) {
+          ASSERT_EQ(std::isnan(got[i]), std::isnan(expected[i])) << i;
+          if (!std::isnan(got[i])) {
+            ASSERT_EQ(got[i], expected[i]) << i;
+          }
+        }
+        // A row that the segment does not have.
+        for (int r = 0; r < kRows; ++r) {
+          if (kRowsOf[segment] >> r * 4 / kRows & 1) continue;
+          EXPECT_TRUE(std::isnan(got[static_cast<size_t>(r * columns + columns - 1)])) << segment;
         }
       }
-      // A row of the half that the segment does not have.
-      EXPECT_TRUE(std::isnan(got[got.size() - 1]));
     }
   }
   EXPECT_GT(tried, 1);

@@ -13,6 +13,7 @@
 
 #include "cpu/bias_sums-inl.h"
 #include "cpu/contract.h"
+#include "cpu/in_place.h"
 #include "cpu/lines.h"
 #include "cpu/live.h"
 #include "cpu/pack-inl.h"
@@ -34,6 +35,9 @@ class Block {
   static constexpr bool kElements = kTermsOf<E> != 1;  // of several terms
   // Tilings may have positions; elsewhere the compiler leaves out what belongs to them.
   static constexpr bool kPointers = !CONVGRAD_MULTIPLIES_BY_LANES && !kElements;
+  // Tiles can read rows of tensors.
+  static constexpr bool kInPlace =
+      CONVGRAD_MULTIPLIES_BY_LANES && std::is_same_v<T, float> && std::is_same_v<E, float>;
 
  public:
   // twin: the odd phase of an even one, if its columns follow those of this: of blocks that are
@@ -50,9 +54,13 @@ class Block {
         line_step_(tiling.a_by_rows ? 1 : lines_.width),
         tile_(TileFunctionOf(tiling.mr, tiling.vectors, SourceOf(tiling, lines_), kTermsOf<E>)),
         tile_out_(!kElements ? tile_ : Bf16TileOf(tiling.mr, SourceOf(tiling, lines_), true)),
-        tile_of_pointers_(tiling.positions > 0 ? TileFunctionOf(tiling.mr, tiling.vectors,
-                                                                TileSource::kAPointers, kTermsOf<E>)
-                                               : tile_) {}
+        tile_unpacked_(
+            kElements
+                ? tile_
+                : TileFunctionOf(tiling.mr, tiling.vectors,
+                                 kInPlace ? TileSource::kAInPlace : TileSource::kAPointers, 1)) {
+    for (int64_t t = 0; t < (HasTapRows() ? c_.taps() : 0); ++t) tap_rows_[t] = RowsOfTap(c_, t);
+  }
 
   // a: [kc, mr], a few panels. b: [kc, nb] in panels of nr.
   void Start(Range m, Range n, E* a, E* b) {
@@ -74,6 +82,7 @@ class Block {
       }
     }
     for (int r = 0; r < t_.mr; ++r) c_rows_[r] = int64_t{r} * t_.nr;
+    in_place_ = kInPlace && ReadsInPlace(c_, chunks_, t_, panels_) && (t_.o_is_n || !SumsBias());
   }
 
   // c: [mb, nb] in tiles, where it is kept between chunks.
@@ -82,9 +91,7 @@ class Block {
     if (!t_.keeps_c) c = tile_c_;
     if (SumsBias()) LoadBias();
     if (chunks == 0) RunChunk(0, true, Chunk{}, c);  // an empty sum
-    for (int64_t i = 0; i < chunks; ++i) {
-      RunChunk(i, i + 1 == chunks, ChunkAt(chunks_, i), c);
-    }
+    for (int64_t i = 0; i < chunks; ++i) RunChunk(i, i + 1 == chunks, ChunkAt(chunks_, i), c);
     if (SumsBias()) StoreBias();
   }
 
@@ -181,8 +188,7 @@ class Block {
   }
 
   // What a panel says about the elements that a tile needs: which ones, on the side of g; on the
-  // other, whether zeros may be left out. Without initialisers: there is one for every panel of a
-  // block.
+  // other, whether zeros may be left out. There are many: no initialisers.
   struct Live {
     int64_t begin, end;
     bool finite;
@@ -213,29 +219,28 @@ class Block {
     return {live.begin / channels * tap, live.end / channels * tap, true};
   }
 
+  Range OfO() const { return t_.o_is_n ? n_ : m_; }
+  Range OfRows() const { return t_.o_is_n ? m_ : n_; }
+
   // Whether this block adds up v, which it packs, for the bias gradient.
   bool SumsBias() const {
-    return !kElements && operands_.bias_out != nullptr && (t_.o_is_n ? m_ : n_).begin == 0;
+    return !kElements && operands_.bias_out != nullptr && OfRows().begin == 0;
   }
 
   // The sums of channel i of this block, and where they go.
   U* BiasAt(int64_t i) const {
-    return static_cast<U*>(operands_.bias_out) +
-           ((t_.o_is_n ? n_ : m_).begin + i) * operands_.bias_stride;
+    return static_cast<U*>(operands_.bias_out) + (OfO().begin + i) * operands_.bias_stride;
   }
 
   void LoadBias() {
-    for (int64_t i = 0; i < (t_.o_is_n ? n_ : m_).size(); ++i) {
-      bias_[i] = operands_.beta == 0 ? 0.0f
-                                     : operands_.beta * Widen(LoadAt<U>(BiasAt(i), 0)) +
-                                           (chunks_.chained ? -0.0f : 0.0f);
+    const float zero = chunks_.chained ? -0.0f : 0.0f, beta = operands_.beta;
+    for (int64_t i = 0; i < OfO().size(); ++i) {
+      bias_[i] = beta == 0 ? 0.0f : beta * Widen(LoadAt<U>(BiasAt(i), 0)) + zero;
     }
   }
 
   void StoreBias() const {
-    for (int64_t i = 0; i < (t_.o_is_n ? n_ : m_).size(); ++i) {
-      StoreAt(BiasAt(i), 0, NarrowSum(bias_[i], U()));
-    }
+    for (int64_t i = 0; i < OfO().size(); ++i) StoreAt(BiasAt(i), 0, NarrowSum(bias_[i], U()));
   }
 
   // A packed panel of v, of channels from i on.
@@ -244,13 +249,11 @@ class Block {
   }
 
   // The bias gradient alone, of channels that are next to each other.
-  bool SumsChannels() const {
-    return SumsBias() && c_.v.o == 1 && (t_.o_is_n ? m_ : n_).size() == 0;
-  }
+  bool SumsChannels() const { return SumsBias() && c_.v.o == 1 && OfRows().size() == 0; }
 
   void AddChannels(const Chunk& chunk, ChunkJoin join) {
     if constexpr (!kElements) {
-      const Range o = t_.o_is_n ? n_ : m_;
+      const Range o = OfO();
       float sums[Tiling::kMostColumns + Tiling::kMostRows] = {};
       if (join == ChunkJoin::kChain) std::copy(bias_, bias_ + o.size(), sums);
       SumValues(c_, static_cast<const T*>(operands_.other), o, chunk, sums);
@@ -305,12 +308,9 @@ class Block {
         }
       }
     }
-    if (HasTapRows()) {
-      for (int64_t t = 0; t < c_.taps(); ++t) tap_rows_[t] = RowsOfTap(c_, t);
-    }
   }
 
-  // Phases are the rows of one tile: some taps meet half of them.
+  // Phases are the rows of one tile: some taps meet a part of them.
   bool HasTapRows() const {
     return CONVGRAD_LEAVES_OUT_ROWS && !kElements && !t_.o_is_n && c_.columns.channels > 0 &&
            c_.o == t_.mr;
@@ -320,7 +320,7 @@ class Block {
     const void* a;
     Live live;
     int64_t turn;
-    bool pointers;  // a has them
+    bool packed;  // or a is pointers, or in place
   };
 
   // Whether tiles can read the rows m_.begin + i and on by addresses: rows of one tap.
@@ -337,7 +337,7 @@ class Block {
   HWY_INLINE const E* StartPacked(int64_t i, const Chunk& chunk, RowPanel& panel) {
     const bool lines = lines_.shared && t_.o_is_n;
     const int64_t depth = depth_, first = m_.begin + i;
-    const int64_t at_once = lines ? lines_.group : int64_t{t_.a_panels} * t_.mr;
+    const int64_t at_once = lines ? lines_.group : in_place_ ? t_.mr : int64_t{t_.a_panels} * t_.mr;
     if (depth > 0 && i % at_once == 0) PackA({first, std::min(first + at_once, m_.end)}, chunk);
     if (!lines) return a_ + i % at_once * (t_.a_by_rows ? kRowPitch : depth);
     panel.turn = lines_.RestOfLine(first);
@@ -345,13 +345,18 @@ class Block {
   }
 
   HWY_INLINE RowPanel StartRows(int64_t i, const Chunk& chunk) {
-    RowPanel panel{nullptr, {}, t_.mr, false};
-    if constexpr (kPointers) {
-      panel.pointers = t_.positions > 0 && StartPointers(i, chunk, panel);
-    }
-    const E* const packed = panel.pointers ? nullptr : StartPacked(i, chunk, panel);
-    if (!panel.pointers) panel.a = packed;
     const int64_t first = m_.begin + i;
+    RowPanel panel{nullptr, {}, t_.mr, true};
+    if constexpr (kPointers) panel.packed = t_.positions == 0 || !StartPointers(i, chunk, panel);
+    if constexpr (kInPlace) {
+      panel.packed = !in_place_ || depth_ == 0 || i + t_.mr > m_.size();
+      if (!panel.packed) {
+        panel.a = static_cast<const T*>(t_.o_is_n ? operands_.g : operands_.other) +
+                  OffsetInPlace(c_, t_.o_is_n, first, chunk);
+      }
+    }
+    const E* const packed = panel.packed ? StartPacked(i, chunk, panel) : nullptr;
+    if (panel.packed) panel.a = packed;
     if (i == 0 || first + t_.mr > live_line_end_) {
       const int64_t end = std::min(first + t_.mr, m_.end);
       row_live_ = LiveOf(!t_.o_is_n, first, end, chunk, packed, t_.mr);
@@ -381,7 +386,8 @@ class Block {
                     .begins = segments_,
                     .step = line_step_,
                     .turn = rows.turn,
-                    .gap = lines_.gap};
+                    .gap = lines_.gap,
+                    .row_step = RowStepInPlace(c_, t_.o_is_n)};
     if (lines_.shared) {
       terms.length = CeilDiv(chunk.outer.size(), kTermsOf<E>);
       terms.segments = chunk.inner.size();
@@ -392,7 +398,6 @@ class Block {
       }
     }
     const void* a = rows.a;
-    const bool pointers = kPointers && rows.pointers;
     if (c_.skipped_axis >= 0 && x.finite && y.finite) {
       int64_t begin = std::max(x.begin, y.begin), end = std::min(x.end, y.end);
       if (kElements && t_.k_unit > 1) {
@@ -407,7 +412,7 @@ class Block {
         } else {
           terms.length = end - begin;
         }
-        if (pointers) {
+        if (kPointers && !rows.packed) {
           a = static_cast<const uint64_t*>(a) + begin;
         } else if (!lines_.shared || !t_.o_is_n) {
           a = static_cast<const E*>(a) + begin * (t_.a_by_rows ? 1 : t_.mr);
@@ -416,15 +421,17 @@ class Block {
       }
     }
     const TileFunction tile = sizeof(To) == sizeof(float) ? tile_ : tile_out_;
-    (pointers ? tile_of_pointers_ : tile)(a, b, terms, c, join, to, to_rows);
+    ((kPointers || kInPlace) && !rows.packed ? tile_unpacked_ : tile)(a, b, terms, c, join, to,
+                                                                      to_rows);
   }
 
   void RunChunk(int64_t index, bool last, const Chunk& chunk, float* c) {
     const int64_t tile_floats = int64_t{t_.mr} * t_.nr;
     const int64_t c_step = t_.keeps_c ? tile_floats : 0;
     const bool scales = index == 0 && operands_.beta != 0, stores = last && !t_.stores_last;
-    const ChunkJoin next = chunks_.chained ? ChunkJoin::kChain : ChunkJoin::kAdd;
-    const ChunkJoin join = index == 0 && !scales ? ChunkJoin::kFirst : next;
+    const ChunkJoin join = index == 0 && !scales ? ChunkJoin::kFirst
+                           : chunks_.chained     ? ChunkJoin::kChain
+                                                 : ChunkJoin::kAdd;
     const bool sums_bias = SumsBias();
     if (SumsChannels()) return AddChannels(chunk, join);
     StartChunk(chunk);
@@ -434,9 +441,7 @@ class Block {
     for (int64_t i = 0; i < m_.size(); i += t_.mr) {
       const Range rows{m_.begin + i, std::min(m_.begin + i + t_.mr, m_.end)};
       const RowPanel panel = StartRows(i, chunk);
-      if (sums_bias && !t_.o_is_n) {
-        AddBias(static_cast<const E*>(panel.a), chunk, t_.mr, join, i);
-      }
+      if (sums_bias && !t_.o_is_n) AddBias(static_cast<const E*>(panel.a), chunk, t_.mr, join, i);
       if (!stores && !scales) {
         for (int64_t p = 0; p < panels_; ++p, c += c_step) {
           Multiply(panel, p, chunk, c, join, c, c_rows_);
@@ -445,12 +450,15 @@ class Block {
       }
       FillEdge(rows, !t_.o_is_n, m_edge_);
       const bool straight_rows = stores && StraightRows(rows.size());
+      U* const out = static_cast<U*>(operands_.out);
+      if (CONVGRAD_MULTIPLIES_BY_LANES && straight_rows && depth_ < kFewTerms) {
+        AskForRowsAfter(m_edge_.offsets, rows.size(), n_.size(), out + n_edge_.offsets[0]);
+      }
       for (int64_t p = 0; p < panels_; ++p, c += c_step) {
         const bool straight = straight_rows && straight_[p];
         if (scales) LoadTile(rows.size(), p, c);
         if (straight) {
-          Multiply(panel, p, chunk, c, join,
-                   static_cast<U*>(operands_.out) + n_edge_.offsets[p * t_.nr], m_edge_.offsets);
+          Multiply(panel, p, chunk, c, join, out + n_edge_.offsets[p * t_.nr], m_edge_.offsets);
           continue;
         }
         if (!stores) {
@@ -458,7 +466,6 @@ class Block {
           continue;
         }
         const TileEdges at = EdgesAt(rows.size(), p);
-        U* const out = static_cast<U*>(operands_.out);
         if (CONVGRAD_HAS_AVX512 && GoesByColumns(at) && at.all_exist()) FetchColumns(at, out);
         Multiply(panel, p, chunk, c, join, c, c_rows_);
         StoreTile(at, c, t_.nr, out);
@@ -557,8 +564,9 @@ class Block {
   const Lines lines_;
   const int64_t line_pitch_, line_step_;  // elements from position to position, from k to k
   const TileFunction tile_;
-  const TileFunction tile_out_;  // the same, rounded to U
-  const TileFunction tile_of_pointers_;
+  const TileFunction tile_out_;       // the same, rounded to U
+  const TileFunction tile_unpacked_;  // the same where a is not packed
+  bool in_place_ = false;             // no a is, but of rows that are no whole tile
   Range m_, n_;
   int64_t panels_ = 0;      // of n, and of its twin's
   int64_t own_panels_ = 0;  // of n alone

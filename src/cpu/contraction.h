@@ -50,6 +50,16 @@ struct PhaseColumns {
   std::array<int64_t, kAxes> base{}, stride{1, 1, 1}, taps{};
   std::array<int64_t, kAxes> v_step{}, w_step{};  // from phase to phase
   std::array<int64_t, kAxes> last{1, 1, 1};       // phases that the last pixel has
+
+  // Whether w has the tap that a phase would meet through this tap of g.
+  bool HasTap(const int64_t (&phase)[kAxes], const int64_t (&tap)[kAxes]) const {
+    bool has = true;
+    for (int a = 0; a < kAxes; ++a) {
+      const int64_t of_w = base[a] + phase[a] + stride[a] * tap[a];
+      has = has && of_w >= 0 && of_w < taps[a];
+    }
+    return has;
+  }
 };
 
 struct Contraction {

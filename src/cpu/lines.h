@@ -90,13 +90,17 @@ inline Lines MakeLines(const Contraction& c, int64_t width, int64_t panels, int6
   return lines;
 }
 
-// For blocks of `columns` pixels in panels of `width`.
+// For blocks of `columns` pixels in panels of `width`. Two taps of a line alone are not worth it,
+// but are with those across (Neoverse-N1, channels first: 3x3 of stride 2, 32 channels to 3 in four
+// phases, 19.5 ms, so 10.5; 2x2, 64 channels to 12 6.2, so 5.5; to 64 the same), unless there are
+// many products for what is packed (to 256: 1.04 times as long) or few terms from leap to leap (4
+// channels: 1.1).
 inline void SharePlanes(const Contraction& c, int64_t width, int64_t columns, Lines& lines) {
   const GatherAxis& axis = c.axes[kAxes - 2];
   constexpr int64_t kFarthest = 256;
   const int64_t plane = axis.pixels * lines.pixels;
-  if (axis.taps < 2 || axis.pixel_step != 1 || std::abs(axis.tap_step) > kFarthest ||
-      c.images_inside || lines.pixels > columns) {
+  if (lines.width == 0 || plane == 0 || axis.taps < 2 || axis.pixel_step != 1 ||
+      std::abs(axis.tap_step) > kFarthest || c.images_inside || lines.pixels > columns) {
     return;
   }
   // Of so many pixels, from any one on.
@@ -107,13 +111,24 @@ inline void SharePlanes(const Contraction& c, int64_t width, int64_t columns, Li
   // An odd number of cache lines, so that channels fall into different sets of L1.
   const int64_t all = CeilDiv(positions, 32) * 32 + 16;
   const int64_t before = axis.taps * CeilDiv(columns, lines.group) * lines.width;
-  if (4 * all > 3 * before) return;
+  const int64_t alone = axis.taps * c.axes[kAxes - 1].taps * columns;
+  const bool worth = c.o <= 64 && c.channels >= 16;
+  if (lines.shared ? 4 * all > 3 * before : !worth || 2 * lines.classes * all > alone) return;
+  lines.shared = true;
   lines.planes = true;
   lines.plane = plane;
   lines.halo = halo;
   lines.least_line = std::min<int64_t>(last, 0);
   lines.group = columns;
   lines.width = all;
+}
+
+// For blocks of `columns` pixels as columns, in panels of `width`. The last group may be short of
+// panels.
+inline Lines LinesOfColumns(const Contraction& c, int64_t width, int64_t columns, int64_t unit) {
+  Lines lines = MakeLines(c, width, std::min<int64_t>(4, columns / width), unit);
+  SharePlanes(c, width, columns, lines);
+  return lines;
 }
 
 // A position by rows has half of a chunk's terms at most, a row all of them.
@@ -129,12 +144,7 @@ inline Lines LinesOf(const Contraction& c, const Tiling& t, int lanes) {
     lines.shared = lines.shared && lines.width * kLinePitch <= t.panel_floats();
     return lines;
   }
-  // The last group of b may be short of panels.
-  if (!t.o_is_n) {
-    Lines lines = MakeLines(c, t.nr, std::min<int64_t>(4, t.nb / t.nr), lanes);
-    if (lines.shared) SharePlanes(c, t.nr, t.nb, lines);
-    return lines;
-  }
+  if (!t.o_is_n) return LinesOfColumns(c, t.nr, t.nb, lanes);
   constexpr int64_t kMostFloats = 8 << 10;  // half of a small L1
   int64_t panels = int64_t{2} * t.a_panels;
   while (panels > 1 && panels * t.mr * t.kc_floats > kMostFloats * c.axes[kAxes - 1].taps) --panels;

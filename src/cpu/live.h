@@ -78,17 +78,24 @@ inline Range LiveTerms(const Contraction& c, const Chunk& chunk, Range side) {
   return Common({pixels.begin * inner_pixels, pixels.end * inner_pixels}, chunk.inner);
 }
 
-// Of a tile whose rows are all phases: those that meet a tap. Where the outermost axis that has
-// phases has two, each is half of the rows.
+// Of a tile whose rows are all phases: those that meet a tap.
 inline TileRows RowsOfTap(const Contraction& c, int64_t tap) {
   const PhaseColumns& columns = c.columns;
-  int a = 0;
-  while (a < kAxes && columns.phases[a] == 1) ++a;
-  if (a == kAxes || columns.phases[a] != 2) return TileRows::kAll;
-  for (int b = a + 1; b < kAxes; ++b) tap /= c.axes[b].taps;
-  const int64_t of_first = columns.base[a] + 2 * (tap % c.axes[a].taps);  // the tap of w
-  if (of_first < 0) return TileRows::kSecondHalf;
-  return of_first + 1 < columns.taps[a] ? TileRows::kAll : TileRows::kFirstHalf;
+  const auto place = [](int64_t flat, int64_t extent1, int64_t extent2, int64_t(&at)[kAxes]) {
+    at[2] = flat % extent2;
+    at[1] = flat / extent2 % extent1;
+    at[0] = flat / extent2 / extent1;
+  };
+  int64_t tap_at[kAxes], phase_at[kAxes];
+  place(tap, c.axes[1].taps, c.axes[2].taps, tap_at);
+  TileRows rows = 0;
+  for (int64_t row = 0; row < c.o; ++row) {
+    if (row % columns.channels == 0) {
+      place(row / columns.channels, columns.phases[1], columns.phases[2], phase_at);
+    }
+    if (columns.HasTap(phase_at, tap_at)) rows = static_cast<TileRows>(rows | 1 << 4 * row / c.o);
+  }
+  return rows;
 }
 
 }  // namespace convgrad

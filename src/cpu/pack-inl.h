@@ -264,15 +264,6 @@ struct PhaseRow {
         phase(o / c.columns.channels, c.columns.phases[1], c.columns.phases[2]) {
     for (int a = 0; a < kAxes; ++a) at += phase.at[a] * c.columns.w_step[a];
   }
-
-  bool HasTap(const PhaseColumns& columns, const Walk3& tap) const {
-    bool has = true;
-    for (int a = 0; a < kAxes; ++a) {
-      const int64_t of_w = columns.base[a] + phase.at[a] + columns.stride[a] * tap.at[a];
-      has = has && of_w >= 0 && of_w < columns.taps[a];
-    }
-    return has;
-  }
 };
 
 // As PackWeights, where o is (phase, channel). w is small: every element by itself.
@@ -286,7 +277,7 @@ void PackPhaseWeights(const Contraction& c, const T* w, Range o, const Chunk& ch
     Walk3 tap(taps.begin, c.axes[1].taps, c.axes[2].taps);
     E* to = panels.At(0, r);
     for (int64_t t = taps.begin; t < taps.end; ++t) {
-      if (row.HasTap(c.columns, tap)) {
+      if (c.columns.HasTap(row.phase.at, tap.at)) {
         const T* from = w + row.at + tap.at[0] * c.w.at[0] + tap.at[1] * c.w.at[1] +
                         tap.at[2] * c.w.at[2] + channels.begin * c.w.channel;
         for (int64_t i = 0; i < depth; ++i, to += panels.width) {

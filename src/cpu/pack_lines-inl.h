@@ -7,6 +7,7 @@
 #endif
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "cpu/lines.h"
 #include "cpu/pack-inl.h"
@@ -81,18 +82,22 @@ HWY_INLINE void ForEachLine(const Contraction& c, const Lines& lines, Range pixe
   });
 }
 
-// The same where taps across lines share them, too: each line that any of them reads.
+// The same where taps across lines share them, too: each line that any of them reads. Calls
+// line(view, count, k0, at), of `count` lines that follow each other, all inside or one outside.
 template <class Line>
 HWY_INLINE void ForEachLineOfPlanes(const Contraction& c, const Lines& lines, Range pixels,
                                     int64_t depth, const Line& line) {
-  const GatherAxis& axis = c.axes[kAxes - 1];
-  const int64_t planes = c.axes[0].pixels, plane_lines = c.axes[1].pixels;
+  const GatherAxis &axis = c.axes[kAxes - 1], &across = c.axes[kAxes - 2];
+  const int64_t planes = c.axes[0].pixels, plane_lines = across.pixels;
   const int64_t end = (pixels.end - 1) / lines.pixels + 1;
   int64_t at = 0;
   for (int64_t first = pixels.begin / lines.pixels, rest = 0; first < end; first += rest) {
     const int64_t plane = first / plane_lines, y = first % plane_lines;
     rest = std::min(end - first, plane_lines - y);
-    for (int64_t i = 0; i < rest + lines.halo; ++i, at += lines.pitch()) {
+    for (int64_t i = 0, count = 0; i < rest + lines.halo; i += count, at += count * lines.pitch()) {
+      const int64_t position = across.first + y + i + lines.least_line;
+      const bool inside = position >= 0 && position < across.limit;
+      count = inside ? std::min(rest + lines.halo - i, across.limit - position) : 1;
       int64_t k0 = 0;
       for (Walk3 tap(0, 1, axis.taps); tap.at[0] < c.axes[0].taps; tap.NextRun(1)) {
         for (; tap.at[2] < lines.classes; ++tap.at[2], k0 += depth) {
@@ -100,11 +105,30 @@ HWY_INLINE void ForEachLineOfPlanes(const Contraction& c, const Lines& lines, Ra
           pixel.at[0] = plane % planes;
           pixel.at[1] = y + i + lines.least_line;
           pixel.at[2] = lines.least - ShiftOfTap(axis, tap.at[2]);
-          line(ViewThroughTap(c, plane / planes, pixel, lines.pixels + lines.extra, tap),
-               lines.pixels, k0, at);
+          line(ViewThroughTap(c, plane / planes, pixel, lines.pixels + lines.extra, tap), count, k0,
+               at);
         }
       }
     }
+  }
+}
+
+// So many lines of a plane through one tap, channel by channel: those of a channel follow each
+// other in both memories.
+template <class T>
+void PackPlane(const Contraction& c, const Lines& lines, const T* g, const TapView& view,
+               int64_t count, Range channels, float* to, int64_t channel_floats) {
+  const int64_t width = lines.pixels + lines.extra;
+  // The distance of lines that do not both exist may be more than can be counted.
+  const int64_t step = count > 1 ? c.g.at[kAxes - 2] : 0;
+  for (int64_t k = channels.begin; k < channels.end; ++k, to += channel_floats) {
+    const T* from = g + (view.offset + k * c.g.channel);
+    const Panels<float> plane{to, lines.pitch(), count};
+    if (view.begin > 0) ZeroRect(plane, 0, 0, view.begin, count);
+    if (view.begin < view.end) {
+      PackRect(from, {view.end - view.begin, view.stride, count, step}, plane, 0, view.begin);
+    }
+    if (view.end < width) ZeroRect(plane, 0, view.end, width - view.end, count);
   }
 }
 
@@ -120,9 +144,23 @@ void PackLines(const Contraction& c, const Lines& lines, const T* g, Range pixel
     const auto pack = [&](const TapView& view, int64_t count, int64_t k0, int64_t at) {
       PackLine(c, lines, g, view, count, chunk.outer, group, k0, at);
     };
-    if (lines
-            .planes) {  // what a panel reads beyond its pixels is whatever is there, and not stored
-      ForEachLineOfPlanes(c, lines, some, depth, pack);
+    if (lines.planes) {
+      // What a panel reads beyond its pixels is whatever is there, and not stored.
+      const int64_t across = c.g.at[kAxes - 2];
+      ForEachLineOfPlanes(c, lines, some, depth,
+                          [&](const TapView& view, int64_t count, int64_t k0, int64_t at) {
+                            if constexpr (kTermsOf<E> == 1) {
+                              if (std::abs(c.g.channel) > std::abs(across)) {
+                                return PackPlane(c, lines, g, view, count, chunk.outer,
+                                                 to + k0 * lines.width + at, lines.width);
+                              }
+                            }
+                            for (int64_t i = 0; i < count; ++i) {
+                              TapView line = view;
+                              line.offset += i * across;
+                              pack(line, lines.pixels, k0, at + i * lines.pitch());
+                            }
+                          });
       continue;
     }
     if (some.size() < lines.group) ZeroRow(to, terms * lines.width);

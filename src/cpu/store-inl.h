@@ -346,6 +346,19 @@ HWY_INLINE void FetchColumns(const TileEdges& at, const T* out) {
   }
 }
 
+// Asks for what the tiles after these will write, if their rows are near each other. Tiles of few
+// terms have no time to ask for their own, and write half of a cache line at a time.
+template <class T>
+HWY_INLINE void AskForRowsAfter(const int64_t* offsets, int64_t rows, int64_t columns, T* first) {
+  constexpr int64_t kNear = 1024, kLine = 64 / int64_t{sizeof(T)};
+  const int64_t step = offsets[1] - offsets[0];
+  if (step < columns || step > kNear) return;
+  T* row = first + offsets[rows - 1] + step;
+  for (int64_t r = 0; r < rows; ++r, row += step) {
+    for (int64_t j = 0; j < columns; j += kLine) __builtin_prefetch(row + j, 1, 3);
+  }
+}
+
 template <class T>
 void StoreTile(const TileEdges& at, const float* tile, int64_t width, T* out) {
   if (!at.all_exist()) return StoreThoseThatExist(at, tile, width, out);

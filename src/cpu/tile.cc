@@ -19,6 +19,19 @@ namespace hn = hwy::HWY_NAMESPACE;
 template <int kRows>
 inline constexpr bool kLeavesOutRows = (kRows == 12 && CONVGRAD_LEAVES_OUT_ROWS);
 
+constexpr bool HasRow(TileRows some, int row, int rows) { return some >> 4 * row / rows & 1; }
+
+constexpr int RowsBefore(TileRows some, int row, int rows) {
+  int count = 0;
+  for (int r = 0; r < row; ++r) count += HasRow(some, r, rows);
+  return count;
+}
+
+// Segments of which some do not have all rows: two phases of one axis are halves, of two axes
+// quarters, and a tap meets one or both of each axis.
+template <class A, class B, int kRows, int kVectors>
+HWY_INLINE void MultiplySegments(A a, B b, const TileTerms& terms, V (&sums)[kRows][kVectors]);
+
 #if CONVGRAD_MULTIPLIES_BY_LANES
 
 // NEON multiplies by a lane of a register for free, so a comes in vectors. The operands of the next
@@ -54,45 +67,113 @@ HWY_INLINE void MultiplyFrom(V (&a)[kRows / 4], V (&b)[kVectors], A next_a, B ne
   }
 }
 
-// One k, of rows from kRow up to kEnd.
-template <int kRow, int kEnd, int kRows, int kVectors>
+// One k, of some rows from kRow on.
+template <TileRows kSome, int kRow, int kRows, int kVectors>
 HWY_INLINE void MultiplyRows(const V (&a)[kRows / 4], const V (&b)[kVectors],
                              V (&sums)[kRows][kVectors]) {
-  if constexpr (kRow < kEnd) {
+  if constexpr (kRow < kRows) {
+    if constexpr (HasRow(kSome, kRow, kRows)) {
 #pragma GCC unroll 8
-    for (int j = 0; j < kVectors; ++j) {
-      sums[kRow][j] = hn::MulAdd(hn::Broadcast<kRow % 4>(a[kRow / 4]), b[j], sums[kRow][j]);
+      for (int j = 0; j < kVectors; ++j) {
+        sums[kRow][j] = hn::MulAdd(hn::Broadcast<kRow % 4>(a[kRow / 4]), b[j], sums[kRow][j]);
+      }
     }
-    MultiplyRows<kRow + 1, kEnd>(a, b, sums);
+    MultiplyRows<kSome, kRow + 1>(a, b, sums);
   }
 }
 
 // One segment of them.
-template <int kFirst, int kEnd, class A, class B, int kRows, int kVectors>
+template <TileRows kSome, class A, class B, int kRows, int kVectors>
 HWY_INLINE void MultiplySegment(A& a, B& b, int64_t length, V (&sums)[kRows][kVectors]) {
 #pragma GCC unroll 2
   for (int64_t k = 0; k < length; ++k, a.Next(), b.Next()) {
     V a_row[kRows / 4], b_row[kVectors];
 #pragma GCC unroll 4
-    for (int i = kFirst / 4; i < (kEnd + 3) / 4; ++i) a_row[i] = hn::LoadU(D(), a.Vector(i));
+    for (int i = 0; i < kRows / 4; ++i) {
+      if (HasRow(kSome, 4 * i, kRows) || HasRow(kSome, 4 * i + 3, kRows)) {
+        a_row[i] = hn::LoadU(D(), a.Vector(i));
+      }
+    }
 #pragma GCC unroll 8
     for (int j = 0; j < kVectors; ++j) b_row[j] = hn::LoadU(D(), b.Vector(j));
-    MultiplyRows<kFirst, kEnd>(a_row, b_row, sums);
+    MultiplyRows<kSome, 0>(a_row, b_row, sums);
   }
 }
 
-// Segments of which some have half of the rows.
-template <class A, class B, int kRows, int kVectors>
-HWY_INLINE void MultiplyHalves(A a, B b, const TileTerms& terms, V (&sums)[kRows][kVectors]) {
-  for (int64_t segment = 0; segment < terms.segments; ++segment) {
-    a.Leap(segment);
-    b.Leap(segment);
-    if (terms.rows[segment] == TileRows::kFirstHalf) {
-      MultiplySegment<0, kRows / 2>(a, b, terms.length, sums);
-    } else if (terms.rows[segment] == TileRows::kSecondHalf) {
-      MultiplySegment<kRows / 2, kRows>(a, b, terms.length, sums);
-    } else {
-      MultiplySegment<0, kRows>(a, b, terms.length, sums);
+using Two = hn::Vec<hn::Half<D>>;
+
+// Floats from anywhere. GCC would load each of its own, as a factor, were it not for the asm.
+HWY_INLINE Two LoadTwo(const float* from) {
+  float32x2_t two = vreinterpret_f32_u8(vld1_u8(reinterpret_cast<const uint8_t*>(from)));
+#ifdef __GNUC__
+  asm("" : "+w"(two));
+#endif
+  return Two(two);
+}
+
+template <int kTerm>
+HWY_INLINE V MulAddTerm(Two a, V b, V sum) {
+  return V(vfmaq_lane_f32(sum.raw, b.raw, a.raw, kTerm));
+}
+
+// Two k from a row on, of rows that are anywhere: one register has both k of a row. a0 and a1 are
+// of this row and the next.
+template <int kRow, int kRows, int kVectors>
+HWY_INLINE void MultiplyTwoTerms(const float* const (&rows)[kRows], int64_t k, Two a0, Two a1,
+                                 const V (&b)[2][kVectors], V (&sums)[kRows][kVectors]) {
+  if constexpr (kRow < kRows) {
+    Two next0 = a0, next1 = a1;
+    if constexpr (kRow + 2 < kRows) {
+      next0 = LoadTwo(rows[kRow + 2] + k);
+      next1 = LoadTwo(rows[kRow + 3] + k);
+    }
+#pragma GCC unroll 8
+    for (int j = 0; j < kVectors; ++j) {
+      sums[kRow][j] = MulAddTerm<0>(a0, b[0][j], sums[kRow][j]);
+      sums[kRow + 1][j] = MulAddTerm<0>(a1, b[0][j], sums[kRow + 1][j]);
+    }
+#pragma GCC unroll 8
+    for (int j = 0; j < kVectors; ++j) {
+      sums[kRow][j] = MulAddTerm<1>(a0, b[1][j], sums[kRow][j]);
+      sums[kRow + 1][j] = MulAddTerm<1>(a1, b[1][j], sums[kRow + 1][j]);
+    }
+    MultiplyTwoTerms<kRow + 2>(rows, k, next0, next1, b, sums);
+  }
+}
+
+// Rows of a tensor as they are: nothing is packed, and nothing turned. They are asked for two cache
+// lines ahead (16 channels of 112x112 pixels to 96, Neoverse-N1: packed 12.5 ms, so 10.8, and asked
+// for ahead 10.3).
+template <class B, int kRows, int kVectors>
+HWY_INLINE void MultiplyInPlace(const float* a, B b, const TileTerms& terms,
+                                V (&sums)[kRows][kVectors]) {
+  constexpr int64_t kLine = 16, kAhead = 2 * kLine;
+  const float* rows[kRows];
+#pragma GCC unroll 16
+  for (int r = 0; r < kRows; ++r) rows[r] = a + r * terms.row_step;
+  const int64_t count = terms.length;
+  int64_t k = 0;
+  for (; k + 2 <= count; k += 2) {
+    if (k % kLine == 0) {
+#pragma GCC unroll 16
+      for (int r = 0; r < kRows; ++r) hwy::Prefetch(rows[r] + k + kAhead);
+    }
+    V b_rows[2][kVectors];
+#pragma GCC unroll 2
+    for (auto& row : b_rows) {
+#pragma GCC unroll 8
+      for (int j = 0; j < kVectors; ++j) row[j] = hn::LoadU(D(), b.Vector(j));
+      b.Next();
+    }
+    MultiplyTwoTerms<0>(rows, k, LoadTwo(rows[0] + k), LoadTwo(rows[1] + k), b_rows, sums);
+  }
+  if (k == count) return;
+#pragma GCC unroll 16
+  for (int r = 0; r < kRows; ++r) {
+    const V factor = hn::Set(D(), LoadAt<float>(rows[r], k));
+#pragma GCC unroll 8
+    for (int j = 0; j < kVectors; ++j) {
+      sums[r][j] = hn::MulAdd(factor, hn::LoadU(D(), b.Vector(j)), sums[r][j]);
     }
   }
 }
@@ -100,7 +181,7 @@ HWY_INLINE void MultiplyHalves(A a, B b, const TileTerms& terms, V (&sums)[kRows
 template <class A, class B, int kRows, int kVectors>
 HWY_INLINE void MultiplyPanels(A a, B b, const TileTerms& terms, V (&sums)[kRows][kVectors]) {
   if constexpr (kLeavesOutRows<kRows> && B::kLeaps) {
-    if (terms.rows != nullptr) return MultiplyHalves(a, b, terms, sums);
+    if (terms.rows != nullptr) return MultiplySegments(a, b, terms, sums);
   }
   const int64_t length = terms.length, count = terms.segments * length;
   if (count == 0) return;
@@ -149,15 +230,15 @@ HWY_INLINE V MulAddInMemory(const float* factor, V b, V sum) {
 // is asked for eight k ahead (AVX-512: 83 to 88 % of the peak without, 92 to 94 % with). Lines are
 // read three times or more: asking for them took 5 %.
 //
-// One segment, of rows from kFirst up to kEnd.
-template <int kFirst, int kEnd, class A, class B, int kRows, int kVectors>
+// One segment, of some rows.
+template <TileRows kSome, class A, class B, int kRows, int kVectors>
 HWY_INLINE void MultiplySegment(A& a, B& b, int64_t length, V (&sums)[kRows][kVectors]) {
   const D d;
   // Rows whose factor is read once for each vector, and not once and then from a register (AVX-512;
   // AVX2 cannot): of two vectors 32 instructions a term, not 40, which a core that two programs
   // share is short of, and as many reads as it has ports for. On such a core tiles took 0.85 to
   // 0.93 of the time, alone the same.
-  constexpr int kInMemory = kVectors == 2 ? (kEnd - kFirst) * 2 / 3 : 0;
+  constexpr int kInMemory = kVectors == 2 ? RowsBefore(kSome, kRows, kRows) * 2 / 3 : 0;
 #pragma GCC unroll 4
   for (int64_t k = 0; k < length; ++k, a.Next(), b.Next()) {
     if constexpr (requires { a.Arrive(); }) a.Arrive();
@@ -168,11 +249,13 @@ HWY_INLINE void MultiplySegment(A& a, B& b, int64_t length, V (&sums)[kRows][kVe
       if (!B::kLeaps && j * kLanes % 16 == 0) hwy::Prefetch(b.Vector(j) + 8 * kVectors * kLanes);
     }
 #pragma GCC unroll 16
-    for (int r = kFirst; r < kEnd; ++r) {
+    for (int r = 0; r < kRows; ++r) {
+      if (!HasRow(kSome, r, kRows)) continue;
 #pragma GCC unroll 8
       for (int j = 0; j < kVectors; ++j) {
-        sums[r][j] = r - kFirst < kInMemory ? MulAddInMemory(a.FactorAt(r), b_row[j], sums[r][j])
-                                            : MulAddFrom(a.FactorAt(r), b_row[j], sums[r][j]);
+        sums[r][j] = RowsBefore(kSome, r, kRows) < kInMemory
+                         ? MulAddInMemory(a.FactorAt(r), b_row[j], sums[r][j])
+                         : MulAddFrom(a.FactorAt(r), b_row[j], sums[r][j]);
       }
     }
   }
@@ -180,25 +263,42 @@ HWY_INLINE void MultiplySegment(A& a, B& b, int64_t length, V (&sums)[kRows][kVe
 
 template <class A, class B, int kRows, int kVectors>
 HWY_INLINE void MultiplyPanels(A a, B b, const TileTerms& terms, V (&sums)[kRows][kVectors]) {
+  if constexpr (kLeavesOutRows<kRows> && B::kLeaps) {
+    if (terms.rows != nullptr) return MultiplySegments(a, b, terms, sums);
+  }
   for (int64_t segment = 0; segment < terms.segments; ++segment) {
     a.Leap(segment);
     b.Leap(segment);
-    if constexpr (kLeavesOutRows<kRows> && B::kLeaps) {
-      const TileRows rows = terms.rows == nullptr ? TileRows::kAll : terms.rows[segment];
-      if (rows == TileRows::kFirstHalf) {
-        MultiplySegment<0, kRows / 2>(a, b, terms.length, sums);
-        continue;
-      }
-      if (rows == TileRows::kSecondHalf) {
-        MultiplySegment<kRows / 2, kRows>(a, b, terms.length, sums);
-        continue;
-      }
-    }
-    MultiplySegment<0, kRows>(a, b, terms.length, sums);
+    MultiplySegment<kAllRows>(a, b, terms.length, sums);
   }
 }
 
 #endif
+
+template <class A, class B, int kRows, int kVectors>
+HWY_INLINE void MultiplySegments(A a, B b, const TileTerms& terms, V (&sums)[kRows][kVectors]) {
+  for (int64_t segment = 0; segment < terms.segments; ++segment) {
+    a.Leap(segment);
+    b.Leap(segment);
+    switch (terms.rows[segment]) {
+#define CONVGRAD_MULTIPLY_ROWS(some)                 \
+  case some:                                         \
+    MultiplySegment<some>(a, b, terms.length, sums); \
+    break;
+      CONVGRAD_MULTIPLY_ROWS(0b0001)
+      CONVGRAD_MULTIPLY_ROWS(0b0010)
+      CONVGRAD_MULTIPLY_ROWS(0b0100)
+      CONVGRAD_MULTIPLY_ROWS(0b1000)
+      CONVGRAD_MULTIPLY_ROWS(0b0011)
+      CONVGRAD_MULTIPLY_ROWS(0b1100)
+      CONVGRAD_MULTIPLY_ROWS(0b0101)
+      CONVGRAD_MULTIPLY_ROWS(0b1010)
+#undef CONVGRAD_MULTIPLY_ROWS
+      default:
+        MultiplySegment<kAllRows>(a, b, terms.length, sums);
+    }
+  }
+}
 
 template <TileSource kSource, int kRows, int kVectors>
 HWY_INLINE void MultiplyFromSource(const void* from, const float* b, const TileTerms& terms,
@@ -215,7 +315,10 @@ HWY_INLINE void MultiplyFromSource(const void* from, const float* b, const TileT
     MultiplyPanels(APanel(a, terms), LinesAt<float, kVectors * kLanes, kLanes>(b, terms), terms,
                    sums);
   } else {
-#if !CONVGRAD_MULTIPLIES_BY_LANES
+#if CONVGRAD_MULTIPLIES_BY_LANES
+    static_assert(kSource == TileSource::kAInPlace);
+    MultiplyInPlace(a, BPanel(b, terms), terms, sums);
+#else
     const BPanel panel(b, terms);
     if constexpr (kSource == TileSource::kRows) {
       MultiplyPanels(RowsAt<float, kRowPitch>(a, terms), panel, terms, sums);
@@ -252,8 +355,14 @@ void MultiplyTile(const void* a, const void* b, const TileTerms& terms, const fl
     for (int j = 0; j < kVectors; ++j) sums[r][j] = hn::Zero(d);
   }
   // What is written at the end is asked for now. A store waits for its line, and what follows it
-  // for the store: of AVX-512, 64 terms and 256 columns, 9 % of the time, of 432 terms 2 %.
-  if constexpr (CONVGRAD_HAS_AVX512) {
+  // for the store: of AVX-512, 64 terms and 256 columns, 9 % of the time, of 432 terms 2 %; of
+  // Neoverse-N1, 64 terms and 256 columns, 7 %. Of rows that are near each other, which it writes
+  // without reading them first, asking took 5 to 7 %.
+  constexpr int64_t kFar = 64;
+  const bool asks =
+      CONVGRAD_HAS_AVX512 || (CONVGRAD_MULTIPLIES_BY_LANES && to_rows[1] - to_rows[0] >= kFar &&
+                              terms.length * terms.segments >= kFewTerms);
+  if (asks) {
 #pragma GCC unroll 16
     for (int r = 0; r < kRows; ++r) {
       for (int j = 0; j < kWidth; j += 16) hwy::Prefetch(static_cast<float*>(to) + to_rows[r] + j);
@@ -305,7 +414,9 @@ TileFunction OfShape(int rows, int vectors) {
 }
 
 TileFunction TileFunctionHere(int rows, int vectors, TileSource source) {
-#if !CONVGRAD_MULTIPLIES_BY_LANES
+#if CONVGRAD_MULTIPLIES_BY_LANES
+  if (source == TileSource::kAInPlace) return MultiplyTile<TileSource::kAInPlace, 12, 2>;
+#else
   if (source == TileSource::kRows) return OfShape<TileSource::kRows>(rows, vectors);
   if (source == TileSource::kARowLines) return OfShape<TileSource::kARowLines>(rows, vectors);
   if (source == TileSource::kAPointers) return OfShape<TileSource::kAPointers>(rows, vectors);

@@ -1,6 +1,6 @@
 // The micro-kernel: a tile of c in registers, which goes to rows of any place: c again, or the
 // result. Step 7 of the story, the only hot loop. Knows panels of a, [terms, rows] or, by rows,
-// [rows, terms], and b, [terms, columns], and lines that several terms share; of tensors nothing.
+// [rows, terms], and b, [terms, columns], and lines that several terms share.
 #ifndef CONVGRAD_CPU_TILE_H_
 #define CONVGRAD_CPU_TILE_H_
 
@@ -30,10 +30,18 @@ enum class TileSource {
   kARowLines,  // the same by rows, [positions, terms]
   kBLines,
   kAPointers,  // an address (uint64_t) for each term of a, of rows next to each other
+  kAInPlace,   // rows of a tensor (in_place.h)
 };
 
-// The rows of a that a segment of the terms has; those of the other half are zeros there.
-enum class TileRows : uint8_t { kAll, kFirstHalf, kSecondHalf };
+inline constexpr int kInPlaceRows = 12;
+
+// So few terms that a tile does not ask for what it writes.
+inline constexpr int64_t kFewTerms = 64;
+
+// The quarters of the rows of a that a segment of the terms has, a bit for each; those of the
+// others are zeros there.
+using TileRows = uint8_t;
+inline constexpr TileRows kAllRows = 0b1111;
 
 // The elements of a tile along k, in segments of the same length. Those of a panel follow each
 // other; those of lines are `step` apart, and a segment begins anywhere. Vectors of four (a) or of
@@ -44,6 +52,7 @@ struct TileTerms {
   const int64_t* begins;
   int64_t step, turn, gap;
   const TileRows* rows = nullptr;  // of segments, of TileSource::kBLines; nullptr: all
+  int64_t row_step = 0;            // from row to row, of TileSource::kAInPlace
 };
 
 using TileFunction = void (*)(const void* a, const void* b, const TileTerms& terms, const float* c,

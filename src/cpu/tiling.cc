@@ -326,15 +326,22 @@ bool PutsPixelsAcross(const Contraction& c, const VectorUnit& unit) {
   return BestUse(rows, c.o, unit) >= 0.98 * BestUse(c.o, rows, unit);
 }
 
-// Whether phases as columns fill the 12 rows of a tile of NEON, of which some taps meet half: those
-// are left out (tile.h), which vectors of four of them could not be. (Neoverse-N1, 64 channels to
-// 3, stride 2, channels first and last, ms: 4x4, 256x256, 15.9 and 16.6, so 12.7 and 12.8; 7x7,
-// 224x224, 80 and 86, so 73 and 77; 5x5, 64x64, 4.5 and 4.2, so 4.5 and 4.0.)
+// Whether blocks whose b fills L2 share lines, of pixels as columns.
+bool SharesLines(const Contraction& c, int64_t nr, int64_t kc, const VectorUnit& unit) {
+  const int64_t floats = unit.l2_bytes / int64_t{sizeof(float)};
+  const int64_t columns = RoundDown(floats / std::max<int64_t>(kc, 1), nr);
+  return LinesOfColumns(c, nr, std::min<int64_t>(columns, Tiling::kMostColumns), unit.lanes).shared;
+}
+
+// Whether phases as columns fill the 12 rows of a tile of NEON, of which some taps meet a quarter
+// or half: the others are left out (tile.h), which lanes of a vector could not be. (Neoverse-N1, 64
+// channels to 3, stride 2, channels first and last, ms: 4x4, 256x256, 15.9 and 16.6, so 9.9 and
+// 11.3; 7x7, 224x224, 80 and 86, so 67 and 67; 5x5, 64x64, 4.5 and 4.2, so 3.1 and 3.3.)
 bool LeavesOutRows(const Contraction& c, const VectorUnit& unit) {
   constexpr int64_t kRows = 12, kPixels = 8;
-  if (unit.lanes != 4 || c.o != kRows || c.terms_each > 1 || c.taps() == 0) return false;
-  return MakeLines(c, kPixels, 4, unit.lanes).shared &&
-         (RowsOfTap(c, 0) != TileRows::kAll || RowsOfTap(c, c.taps() - 1) != TileRows::kAll);
+  if (unit.a_by_rows || c.o != kRows || c.terms_each > 1 || c.taps() == 0) return false;
+  return SharesLines(c, kPixels, std::min(c.channels * c.taps(), Chunks::kLongest), unit) &&
+         (RowsOfTap(c, 0) != kAllRows || RowsOfTap(c, c.taps() - 1) != kAllRows);
 }
 
 // All but the tile, the blocks and the memory.
@@ -418,9 +425,7 @@ Tiling MakeTiling(const Contraction& c, int64_t copies, int threads, int64_t lim
   const int64_t l2_floats = unit.l2_bytes / int64_t{sizeof(float)};
   Budget budget{l2_floats / (t.twins ? 4 : 2), t.terms_each == 1 ? l2_floats : 2 * l2_floats};
   // Lines that taps share fill half of what is counted for b, or less.
-  if (!t.o_is_n && t.k_unit == 1 && MakeLines(c, t.nr, 4, unit.lanes).shared) {
-    budget.b = l2_floats;
-  }
+  if (!t.o_is_n && t.k_unit == 1 && SharesLines(c, t.nr, t.kc_floats, unit)) budget.b = l2_floats;
   const Budget stack{Tiling::kStackB, Tiling::kStackC / t.results};
   try_budget(budget);
   if (copies == 1 && !c.zipped && threads > 1) {

@@ -30,10 +30,10 @@ constexpr int kLanes = static_cast<int>(hn::MaxLanes(D()));
 // Better targets have smaller numbers.
 #undef CONVGRAD_HAS_AVX512
 #define CONVGRAD_HAS_AVX512 (HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3)
-// Tiles of 12 rows leave out halves of them (tile.h): six rows of two vectors of AVX-512 still have
-// more sums than there are multiply-adds under way, and the 12 of NEON enough for Neoverse-N1 (on
-// Neoverse-V1, which has twice the units, it was not measured). SCALAR, so that tests run it
-// everywhere.
+// Tiles of 12 rows leave out halves or quarters of them (tile.h): six rows of two vectors of
+// AVX-512 still have more sums than there are multiply-adds under way, three rows three of four;
+// both are enough for Neoverse-N1, which adds to a sum every second cycle (Neoverse-V1, which has
+// twice the units, was not measured). SCALAR, so that tests run it everywhere.
 #undef CONVGRAD_LEAVES_OUT_ROWS
 #define CONVGRAD_LEAVES_OUT_ROWS \
   (CONVGRAD_HAS_AVX512 || CONVGRAD_MULTIPLIES_BY_LANES || HWY_TARGET == HWY_SCALAR)
