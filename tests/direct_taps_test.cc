@@ -132,6 +132,44 @@ TEST(DirectTaps, HasTheBitsOfContractForLinesOfAnyNumber) {
   });
 }
 
+// Fewer channels than a vector has lanes: several lines of taps of any number, also of stride one.
+TEST(DirectTaps, HasTheBitsOfContractForFewChannels) {
+  OnEachInstructionSet([](Tally& tally) {
+    for (const int64_t width : {16, 18, 23, 57}) {
+      for (const int64_t taps : {2, 3, 5, 7, 8}) {
+        for (const int64_t height : {1, 4, 13}) {
+          if (kSanitized && (width + taps + height) % 3 != 0) continue;
+          const int64_t channels = 1 + (width + taps + height) % 3;
+          const int64_t rows = 1 + (width + taps) % 4, dilation = 1 + height % 2;
+          const int64_t pad = taps / 2, above = (rows - 1) * dilation / 2;
+          const int64_t in = height + (rows - 1) * dilation - 2 * above;
+          ExpectBitsOfContract({"",
+                                2,
+                                channels,
+                                channels,
+                                channels,
+                                {in, width + taps - 1 - 2 * pad},
+                                {rows, taps},
+                                {1, 1},
+                                {dilation, 1},
+                                {above, pad}},
+                               tally);
+          if (::testing::Test::HasFatalFailure()) return;
+        }
+      }
+    }
+    const BitsProblem others[] = {
+        {"", 2, 1, 1, 1, {5, 7, 31}, {3, 3, 3}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}},
+        {"", 1, 3, 3, 3, {4, 9, 20}, {2, 3, 5}, {2, 1, 1}, {1, 2, 1}, {1, 2, 2}},
+        {"", 1, 1, 1, 1, {2100, 19}, {2, 4}, {3, 1}, {1, 1}, {1, 0}},
+    };
+    for (const BitsProblem& problem : others) {
+      ExpectBitsOfContract(problem, tally);
+      if (::testing::Test::HasFatalFailure()) return;
+    }
+  });
+}
+
 // Few channels of long lines: chunks side by side, or without memory for that, channels.
 TEST(DirectTaps, HasTasksForAllThreadsWithoutWorkspace) {
   if (PickedVectorUnit(DataType::kF32).lanes != TapStrips::kTaps) {

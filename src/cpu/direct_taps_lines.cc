@@ -32,8 +32,10 @@ bool HasFewEdges(const GatherAxis& last) {
 // Where nothing is better: of several lines of taps and pixels next to each other, lines that are
 // turned are used by all of them (Neoverse-N1, 3x3: 5.3 ms, so 6.5; of stride two 2.8 and 2.2, but
 // 5x5 4.8 and 5.5; four taps of 1536 channels 5.0 and 2.9, of 15 taps 7.6 and 7.4, of lines of 40
-// pixels 0.85 and 0.93). Of vectors of more lanes, too many would be without a tap, and 16 bits
-// would have to be widened for each of them.
+// pixels 0.85 and 0.93). Lanes of lines that are turned are channels: of fewer than four, most are
+// empty (one channel, 3x3 8.4 ms, so 2.3; 3x3x3 3.0 and 0.8; 7x7 6.2 and 2.0; three channels 2.2
+// and 2.0, but 7x7 2.4 and 2.7). Of vectors of more lanes, too many would be without a tap, and 16
+// bits would have to be widened for each of them.
 bool IsAlongTaps(const Contraction& c, const Problem& p) {
   if (!c.sum_pixels || c.channels != 1 || c.o != 1 || p.type != DataType::kF32) return false;
   const GatherAxis& last = c.axes[kAxes - 1];
@@ -47,8 +49,10 @@ bool IsAlongTaps(const Contraction& c, const Problem& p) {
   }
   if (c.taps() > kMostTaps || !HasFewEdges(last)) return false;
   const bool one_line = c.axes[0].taps * c.axes[1].taps == 1;
-  const bool suits = one_line ? last.taps <= TapEdges::kMostTaps && last.pixels >= 48
-                              : last.taps <= 4 && last.pixels >= 16 && last.pixel_step > 1;
+  const bool few = p.groups < (last.taps <= TapStrips::kTaps ? 4 : 3);
+  const bool suits = few        ? last.pixels >= 16
+                     : one_line ? last.pixels >= 48
+                                : last.taps <= 4 && last.pixels >= 16 && last.pixel_step > 1;
   return suits && AlongTapsTiling(c, p).blocks_each > 0;
 }
 
