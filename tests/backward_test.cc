@@ -353,10 +353,15 @@ TEST(BackwardMistakes, OfARunAreNamedBeforeAnythingIsWritten) {
                                                  std::to_string(all->workspace_bytes()) + " bytes");
   // What one part writes, the other must not read.
   EXPECT_EQ(message(*all, in, {const_cast<void*>(in[0]), out[1], out[2]}, memory),
-            "output 0 'diff_src' has the pointer of input 0 'src', an output must not overlap an "
+            "output 0 'diff_src' shares memory with input 0 'src', an output must not overlap an "
             "input");
-  EXPECT_EQ(message(*all, in, {out[0], out[0], out[2]}, memory),
-            "outputs 0 and 1 have the same pointer, outputs must not overlap");
+  EXPECT_EQ(
+      message(*all, in, {out[0], out[0], out[2]}, memory),
+      "output 1 'diff_weights' shares memory with output 0 'diff_src', outputs must not overlap");
+  void* const inside = static_cast<float*>(out[0]) + 1;
+  EXPECT_EQ(
+      message(*all, in, {out[0], out[1], inside}, memory),
+      "output 2 'diff_bias' shares memory with output 0 'diff_src', outputs must not overlap");
   for (size_t i = 0; i < 3; ++i) EXPECT_TRUE(buffers[i].SameBytes(before[i]));
 }
 

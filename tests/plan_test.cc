@@ -98,11 +98,50 @@ TEST(Plan, RefusesAPointerGivenTwice) {
   const Status status = convgrad::Run(kWeights, {x.view(), x.view()}, {x.view()});
   EXPECT_EQ(
       status.message(),
-      "output 0 'diff_weights' has the pointer of input 0 'src', an output must not overlap an "
+      "output 0 'diff_weights' shares memory with input 0 'src', an output must not overlap an "
       "input");
   TensorBuffer dw = Tensor(DataType::kF32, {1, 1, 3, 3});
   const TensorView bias(dw.data(), DataType::kF32, {1});
   EXPECT_FALSE(convgrad::Run(kWeights, {x.view(), x.view()}, {dw.view(), bias}).ok());
+}
+
+// Views of one buffer, from `at` on, of a 1x1 convolution whose src and dst have these strides.
+Status RunInOneBuffer(const Dims& strides, size_t src_at, size_t dst_at) {
+  static std::vector<float> buffer(1000, 1.0f);
+  std::vector<float> w(16, 1.0f);
+  const Dims extents{2, 4, 3, 3};
+  const Operation op{OpKind::kConvolution, Window({1, 1}, {0, 0})};
+  return convgrad::Run(op,
+                       {{&buffer[src_at], DataType::kF32, extents, strides},
+                        {w.data(), DataType::kF32, {4, 4, 1, 1}}},
+                       {{&buffer[dst_at], DataType::kF32, extents, strides}});
+}
+
+TEST(Plan, RefusesAnOutputThatOverlapsAnInput) {
+  const auto shares = [](const Dims& strides, size_t src_at, size_t dst_at) {
+    const Status status = RunInOneBuffer(strides, src_at, dst_at);
+    if (!status.ok()) {
+      EXPECT_EQ(status.message(),
+                "output 0 'dst' shares memory with input 0 'src', an output must not overlap an "
+                "input");
+    }
+    return !status.ok();
+  };
+  const Dims dense{36, 9, 3, 1};
+  EXPECT_FALSE(shares(dense, 0, 72));
+  EXPECT_FALSE(shares(dense, 72, 0));
+  for (const size_t apart : {1, 35, 36, 71}) {
+    EXPECT_TRUE(shares(dense, apart, 0)) << apart;
+    EXPECT_TRUE(shares(dense, 0, apart)) << apart;
+  }
+  // Channels of one tensor of eight, pixels of two columns that take turns, images backwards.
+  const Dims half{72, 9, 3, 1}, every_second{72, 18, 6, 2}, backwards{-36, 9, 3, 1};
+  EXPECT_FALSE(shares(half, 0, 36));
+  EXPECT_TRUE(shares(half, 0, 27));
+  EXPECT_FALSE(shares(every_second, 0, 1));
+  EXPECT_TRUE(shares(every_second, 0, 2));
+  EXPECT_FALSE(shares(backwards, 36, 108));
+  EXPECT_TRUE(shares(backwards, 36, 72));
 }
 
 TEST(Plan, SameBitsForAnyLayout) {

@@ -21,7 +21,6 @@ _RULES = (
     (r"(?:attribute|input \d+|output \d+) '(\w+)'", r"\1"),
     (r"^option (?=\w+ is)", ""),
     (r"is a null pointer", "is missing"),
-    (r"has the pointer of", "has the memory of"),
     (r"give it as input, as attribute or as the output's own shape", "give it, or out"),
     (r"expected -1 \(no limit\), 0 or more bytes", "expected None (no limit), 0 or more bytes"),
     (r"expected 0 \(all\) or more", "expected None (all), 0 (all) or more"),

@@ -57,7 +57,7 @@ def repeated():
         (dict(out=repeated()), ValueError,
          "out of 2x5x5x4 with strides 0,20,4,1 has elements that share memory, an output must not"),
         (dict(src=DY, weights=numpy.ones((3, 3, 4, 4), "f4"), out=DY), ValueError,
-         "out has the memory of src, an output must not overlap an input"),
+         "out shares memory with src, an output must not overlap an input"),
         (dict(threads=-1), ValueError, "threads is -1, expected None (all), 0 (all) or more"),
         (dict(threads=2.0), TypeError, "threads is a float, expected an integer of 32 bits"),
         (dict(threads=1 << 40), ValueError,
@@ -164,3 +164,26 @@ def test_tensors_of_pytorch():
             convgrad.convolution(src, w, **WINDOW)
     with pytest.raises(ValueError, match="^out requires grad, expected memory that does not$"):
         convgrad.convolution(x, w, out=torch.zeros(2, 5, 5, 4, requires_grad=True), **WINDOW)
+
+
+def test_an_output_that_overlaps():
+    """Also where it begins elsewhere; what lies between the elements of an input is free."""
+    window = dict(strides=(1, 1), pads_begin=(1, 1), pads_end=(1, 1), dilations=(1, 1))
+    w = numpy.ones((3, 3, 4, 4), "f4")
+    many = numpy.ones((3, 5, 5, 4), "f4")
+    flat = numpy.ones(201, "f4")
+    for src, out in (
+        (many[:2], many[1:]),
+        (flat[:200].reshape(2, 5, 5, 4), flat[1:].reshape(2, 5, 5, 4)),
+    ):
+        with pytest.raises(ValueError, match="^out shares memory with src, an output must not"):
+            convgrad.convolution(src, w, out=out, **window)
+    both = numpy.ones((2, 5, 5, 8), "f4")
+    expected = convgrad.convolution(both[..., :4].copy(), w, **window)
+    convgrad.convolution(both[..., :4], w, out=both[..., 4:], **window)
+    assert (both[..., 4:] == expected).all() and (both[..., :4] == 1).all()
+    memory = numpy.zeros(400, "f4")
+    x, dy = numpy.ones((2, 5, 5, 4), "f4"), numpy.ones((2, 5, 5, 4), "f4")
+    out = (memory[:200].reshape(2, 5, 5, 4), memory[150:294].reshape(3, 3, 4, 4), None)
+    with pytest.raises(ValueError, match="shares memory with .*, outputs must not overlap$"):
+        convgrad.convolution_backward(x, w, dy, out=out, **window)

@@ -128,16 +128,35 @@ def test_what_convgrad_does_not_compute_is_pytorchs():
 
     def all_kinds():
         results = [F.conv2d(x.to(dtype), w.to(dtype), padding=1)
-                   for dtype in (torch.float64, torch.complex64, torch.int64)]  # fmt: skip
+                   for dtype in (torch.float64, torch.int64)]  # fmt: skip
         results.append(F.conv2d(x[:0], w))
         if torch.backends.mkldnn.is_available():
             results.append(F.conv2d(x.to_mkldnn(), w).to_dense())
         results.append(F.conv2d(x.to("meta"), w.to("meta")).shape)
         return results
 
+    before = convgrad.torch._bridge.library_seconds if convgrad.torch._bridge else 0
     own, replaced = own_and_replaced(all_kinds)
+    assert convgrad.torch._bridge.library_seconds == before
     for one, other in zip(own, replaced):
         assert one == other if isinstance(one, torch.Size) else torch.equal(one, other)
+
+
+def test_complex_is_pytorchs_rule_on_real_convolutions():
+    x = torch.complex(integers(2, 4, 6, 6), integers(2, 4, 6, 6)).requires_grad_()
+    w = torch.complex(integers(4, 4, 3, 3), integers(4, 4, 3, 3)).requires_grad_()
+
+    def gradients():
+        y = F.conv2d(x, w, padding=1)
+        return y.detach(), *torch.autograd.grad(y.real.sum() - 2 * y.imag.sum(), (x, w))
+
+    own, replaced = own_and_replaced(gradients)
+    before = convgrad.torch._bridge.library_seconds
+    with convgrad.torch.enabled():
+        gradients()
+    assert convgrad.torch._bridge.library_seconds > before
+    for one, other in zip(own, replaced):
+        assert torch.equal(one, other)
 
 
 @pytest.mark.parametrize(
@@ -523,6 +542,30 @@ print(before, len(os.listdir('/proc/self/task')))
 """
     before, after = map(int, run_script(script, OMP_NUM_THREADS="3"))
     assert before >= 3 and after == before
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/schedstat"), reason="needs Linux's schedstat")
+def test_threads_follow_pytorch():
+    """What other threads than the caller's compute: nothing with one thread, a share with two."""
+    script = """
+import os, time, torch, convgrad.torch
+x, w = torch.randn(16, 64, 48, 48), torch.randn(64, 64, 3, 3)
+convgrad.torch.enable()
+
+def seconds_of_others():
+    ids = [i for i in os.listdir('/proc/self/task') if int(i) != os.getpid()]
+    return sum(int(open(f'/proc/self/task/{i}/schedstat').read().split()[0]) for i in ids) / 1e9
+
+for threads in 1, 2:
+    torch.set_num_threads(threads)
+    torch.conv2d(x, w)
+    time.sleep(0.3)  # threads that have nothing to do spin for a while
+    own, others = time.thread_time(), seconds_of_others()
+    for _ in range(10): torch.conv2d(x, w)
+    print(int(100 * (seconds_of_others() - others) / (time.thread_time() - own)))
+"""
+    alone, shared = map(int, run_script(script, OMP_NUM_THREADS="2"))
+    assert alone < 10 and shared > 30
 
 
 def best_overhead(call, spent, count=100, stretches=100):

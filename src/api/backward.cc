@@ -8,6 +8,7 @@
 
 #include "core/text.h"
 #include "spec/check.h"
+#include "spec/extent.h"
 
 namespace convgrad {
 
@@ -129,6 +130,9 @@ Result<BackwardPlan> BackwardPlan::Make(const Operation& forward,
   if (Status s = CheckForward(forward, inputs); !s.ok()) return s;
   auto impl = std::make_shared<Impl>();
   std::copy(inputs.begin(), inputs.end(), impl->inputs.begin());
+  for (size_t i = 0; i < kInputs; ++i) {
+    if (Status s = CompleteStrides(kInputNames[i], impl->inputs[i]); !s.ok()) return s;
+  }
   std::copy(outputs.begin(), outputs.end(), impl->outputs.begin());
   TensorDesc& diff_src = impl->outputs[kDiffSrc];
   TensorDesc& diff_weights = impl->outputs[kDiffWeights];
@@ -219,14 +223,18 @@ Status BackwardPlan::Run(std::span<const void* const> inputs, std::span<void* co
       return Invalid(Join("output ", o, " '", kOutputNames[o], "' is a null pointer"));
     }
     for (size_t i = 0; i < kInputs; ++i) {
-      if (inputs[i] != out[o] || !impl.reads(i) || IsEmpty(impl.inputs[i])) continue;
-      return Invalid(Join("output ", o, " '", kOutputNames[o], "' has the pointer of input ", i,
+      if (!impl.reads(i) || !ShareMemory(impl.outputs[o], out[o], impl.inputs[i], inputs[i]))
+        continue;
+      return Invalid(Join("output ", o, " '", kOutputNames[o], "' shares memory with input ", i,
                           " '", kInputNames[i], "', an output must not overlap an input"));
     }
     for (size_t other = 0; other < o; ++other) {
-      if (out[other] != out[o] || IsEmpty(impl.outputs[other])) continue;
-      return Invalid(
-          Join("outputs ", other, " and ", o, " have the same pointer, outputs must not overlap"));
+      if (!impl.wanted(other) ||
+          !ShareMemory(impl.outputs[o], out[o], impl.outputs[other], out[other])) {
+        continue;
+      }
+      return Invalid(Join("output ", o, " '", kOutputNames[o], "' shares memory with output ",
+                          other, " '", kOutputNames[other], "', outputs must not overlap"));
     }
   }
   if (workspace == nullptr && workspace_bytes() > 0) {

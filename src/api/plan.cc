@@ -8,6 +8,7 @@
 #include "spec/arguments.h"
 #include "spec/canonicalize.h"
 #include "spec/check.h"
+#include "spec/extent.h"
 
 namespace convgrad {
 
@@ -92,19 +93,23 @@ Status CheckOutputs(const CheckedOperation& op, size_t planned, std::span<void* 
   return {};
 }
 
-// The mistake that is easy to make and to see: one pointer given twice.
+// What is written must not be read, or written twice.
 Status CheckAliases(const CheckedOperation& op, std::span<const void* const> inputs,
                     std::span<void* const> outputs) {
   for (size_t o = 0; o < outputs.size(); ++o) {
     const ArgumentSchema& output = op.schema->outputs[o];
-    if (outputs[o] == nullptr || IsEmpty(op.tensor(output.role))) continue;
+    const TensorDesc& written = op.tensor(output.role);
     for (size_t i = 0; i < inputs.size(); ++i) {
-      if (inputs[i] != outputs[o] || IsEmpty(op.tensor(op.schema->inputs[i].role))) continue;
-      return Invalid(Join("output ", o, " '", output.name, "' has the pointer of input ", i, " '",
-                          op.schema->inputs[i].name, "', an output must not overlap an input"));
+      const ArgumentSchema& input = op.schema->inputs[i];
+      if (!ShareMemory(written, outputs[o], op.tensor(input.role), inputs[i])) continue;
+      return Invalid(Join("output ", o, " '", output.name, "' shares memory with input ", i, " '",
+                          input.name, "', an output must not overlap an input"));
     }
-    if (o > 0 && outputs[o] == outputs[0] && !IsEmpty(op.tensor(op.schema->outputs[0].role))) {
-      return Invalid(Join("outputs 0 and ", o, " have the same pointer, outputs must not overlap"));
+    for (size_t other = 0; other < o; ++other) {
+      const ArgumentSchema& first = op.schema->outputs[other];
+      if (!ShareMemory(written, outputs[o], op.tensor(first.role), outputs[other])) continue;
+      return Invalid(Join("output ", o, " '", output.name, "' shares memory with output ", other,
+                          " '", first.name, "', outputs must not overlap"));
     }
   }
   return {};
@@ -192,11 +197,11 @@ Status Plan::Run(std::span<const void* const> inputs, std::span<void* const> out
   if (Status s = CheckInputs(op, inputs); !s.ok()) return s;
   if (Status s = CheckOutputs(op, static_cast<size_t>(impl_->num_outputs), outputs); !s.ok())
     return s;
-  if (Status s = CheckAliases(op, inputs, outputs); !s.ok()) return s;
   if (workspace == nullptr && workspace_bytes() > 0) {
     return Invalid(
         Join("workspace is a null pointer, this plan needs ", workspace_bytes(), " bytes"));
   }
+  if (Status s = CheckAliases(op, inputs, outputs); !s.ok()) return s;
   RunChecked(inputs, outputs, workspace);
   return {};
 } catch (...) {  // only allocations throw

@@ -1,4 +1,4 @@
-// Checks of single tensors of known extents: sizes that fit in 63 bits, strides, overlap.
+// Checks of tensors of known extents: sizes that fit in 63 bits, strides, overlap.
 #ifndef CONVGRAD_SPEC_EXTENT_H_
 #define CONVGRAD_SPEC_EXTENT_H_
 
@@ -15,6 +15,11 @@ Status CompleteStrides(std::string_view name, TensorDesc& tensor);
 
 // An output's elements must not share memory.
 Status CheckNoOverlap(std::string_view name, const TensorDesc& tensor);
+
+// Whether elements of both have bytes in common; the one has strides. What a search of bounded
+// length does not show, which takes axes that hardly nest, is not said; nor of a null pointer.
+bool ShareMemory(const TensorDesc& one, const void* one_data, const TensorDesc& other,
+                 const void* other_data);
 
 }  // namespace convgrad
 
