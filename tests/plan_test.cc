@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "cpu/multiply_rate.h"
+#include "spec/extent.h"
 #include "tools/tensor_buffer.h"
 
 namespace convgrad::tests {
@@ -142,6 +143,19 @@ TEST(Plan, RefusesAnOutputThatOverlapsAnInput) {
   EXPECT_TRUE(shares(every_second, 0, 2));
   EXPECT_FALSE(shares(backwards, 36, 108));
   EXPECT_TRUE(shares(backwards, 36, 72));
+}
+
+// Channels of one large tensor: found out in a few steps, or not at all.
+TEST(Plan, TellsLargeTensorsApart) {
+  const int64_t all = 64, row = 56 * all, image = 56 * row;
+  const TensorDesc half{DataType::kF32, {32, 56, 56, 32}, {image, row, all, 1}};
+  std::vector<float> memory(64);
+  EXPECT_FALSE(ShareMemory(half, &memory[0], half, &memory[32]));
+  EXPECT_FALSE(ShareMemory(half, &memory[32], half, &memory[0]));
+  EXPECT_TRUE(ShareMemory(half, &memory[0], half, &memory[31]));
+  EXPECT_TRUE(ShareMemory(half, &memory[31], half, &memory[0]));
+  const TensorDesc other{DataType::kF32, {32, 56, 56, 32}, {300001, row, all, 1}};
+  EXPECT_TRUE(ShareMemory(half, &memory[0], other, &memory[0]));
 }
 
 TEST(Plan, SameBitsForAnyLayout) {

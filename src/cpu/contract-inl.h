@@ -310,10 +310,10 @@ class Block {
     }
   }
 
-  // Phases are the rows of one tile: some taps meet a part of them.
+  // Phases are the rows of one tile: some taps, which share lines, meet a part of them.
   bool HasTapRows() const {
-    return CONVGRAD_LEAVES_OUT_ROWS && !kElements && !t_.o_is_n && c_.columns.channels > 0 &&
-           c_.o == t_.mr;
+    return CONVGRAD_LEAVES_OUT_ROWS && !kElements && lines_.shared && !t_.o_is_n &&
+           c_.columns.channels > 0 && c_.o == t_.mr;
   }
 
   struct RowPanel {
@@ -589,7 +589,7 @@ class Block {
   Live live_[Tiling::kMostColumns / 2];                                   // of panels of n
   float bias_[kElements ? 1 : Tiling::kMostColumns + Tiling::kMostRows];  // sums of v, so far
   alignas(64) float tile_c_[kTermsOf<E> == 2 ? 1024 : 24 * kLanes];       // [mr, nr]
-  TileRows tap_rows_[Chunks::kLongest];  // of taps, where HasTapRows()
+  TileRows tap_rows_[Chunks::kLongest];  // of taps, where HasTapRows(): lines have no more
 };
 
 }  // namespace HWY_NAMESPACE

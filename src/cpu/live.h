@@ -86,7 +86,7 @@ inline TileRows RowsOfTap(const Contraction& c, int64_t tap) {
     at[1] = flat / extent2 % extent1;
     at[0] = flat / extent2 / extent1;
   };
-  int64_t tap_at[kAxes], phase_at[kAxes];
+  int64_t tap_at[kAxes], phase_at[kAxes] = {};
   place(tap, c.axes[1].taps, c.axes[2].taps, tap_at);
   TileRows rows = 0;
   for (int64_t row = 0; row < c.o; ++row) {
