@@ -34,10 +34,6 @@ Status OutOfMemory() { return {StatusCode::kOutOfMemory, "out of memory"}; }
 
 Status Invalid(std::string message) { return {StatusCode::kInvalidArgument, std::move(message)}; }
 
-bool IsEmpty(const TensorDesc& tensor) {
-  return std::find(tensor.extents.begin(), tensor.extents.end(), 0) != tensor.extents.end();
-}
-
 Status CheckKind(const Operation& forward) {
   if (forward.kind == OpKind::kConvolution || forward.kind == OpKind::kConvTranspose) return {};
   return Invalid(Join("operation is ", NameOf(forward.kind),

@@ -29,13 +29,6 @@ Status OutOfMemory() { return {StatusCode::kOutOfMemory, "out of memory"}; }
 
 Status Invalid(std::string message) { return {StatusCode::kInvalidArgument, std::move(message)}; }
 
-bool IsEmpty(const TensorDesc& tensor) {
-  for (int64_t extent : tensor.extents) {
-    if (extent == 0) return true;
-  }
-  return false;
-}
-
 // Values that came too late to plan with must be the planned ones.
 Status CheckShapeValues(std::string_view name, const TensorDesc& tensor, const void* data,
                         std::span<const int64_t> planned) {

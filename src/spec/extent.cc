@@ -97,11 +97,11 @@ ByteRange BytesOf(const TensorDesc& tensor, const void* data) {
   return range;
 }
 
+}  // namespace
+
 bool IsEmpty(const TensorDesc& tensor) {
   return std::find(tensor.extents.begin(), tensor.extents.end(), 0) != tensor.extents.end();
 }
-
-}  // namespace
 
 Status CompleteStrides(std::string_view name, TensorDesc& tensor) {
   const size_t rank = tensor.extents.size();

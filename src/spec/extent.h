@@ -9,6 +9,9 @@
 
 namespace convgrad {
 
+// Has no elements.
+bool IsEmpty(const TensorDesc& tensor);
+
 // Fills in dense strides where there are none and checks that every byte offset of the tensor fits
 // in 63 bits. Extents must be known.
 Status CompleteStrides(std::string_view name, TensorDesc& tensor);
