@@ -35,6 +35,11 @@ int64_t TaskFloats(const Contraction& c, const DirectTiling& t) {
   return MemoryOf(c, t).floats(t.blocks_each);
 }
 
+// Taps of neighbouring pixels read the same positions.
+bool Slides(const GatherAxis& axis) {
+  return axis.taps > 1 && std::abs(axis.tap_step) == axis.pixel_step;
+}
+
 // In place, of one line of taps: those of a tile that the next one reads, too. See
 // direct_in_place.h. Sums of pixels are loaded and stored for each tile, which costs less than what
 // longer runs of pixels cost only where these take many streams of memory (Neoverse-N1, 4 taps,
@@ -43,8 +48,7 @@ int64_t PositionsToCarry(const Contraction& c, const DirectTiling& t) {
   constexpr int64_t kManyChannels = 2048;
   if (!t.in_place || (c.sum_pixels && t.blocks * t.lanes < kManyChannels)) return 0;
   const GatherAxis& last = c.axes[kAxes - 1];
-  const bool slides = last.taps > 1 && std::abs(last.tap_step) == last.pixel_step;
-  const bool carries = SumsInPlace::Carries(t.vector_lanes) && slides &&
+  const bool carries = SumsInPlace::Carries(t.vector_lanes) && Slides(last) &&
                        last.taps <= SumsInPlace::kMostCarriedTaps &&
                        c.axes[0].taps * c.axes[1].taps == 1;
   return carries ? last.taps - 1 : 0;
@@ -76,14 +80,29 @@ bool CutColumns(const Contraction& c, int64_t floats, int64_t least, DirectTilin
   }
 }
 
-// One channel to one, next to each other in both tensors, whole vectors of them; and few taps: of
-// more, copies that are next to each other are worth their time (3x3: 0.8 of the time of copies,
-// 3x3x3: 1.1, its wgrad 0.9, 7x7: 1.1).
+// Most taps that are read in place: of more, copies that are next to each other are worth their
+// time. Neoverse-N1, time in place / of copies: 3x3 0.8, 7x7 1.1, its wgrad 0.9 for 3x3x3. Where
+// taps slide, f32 of 64 to 384 channels: 3x3x3 0.9, 5x5 0.9, 4x4 0.77, but 5x5 of 16 channels 1.15;
+// of stride two 1.5. What is of 16 bits is widened for every line of taps that reads it: bf16 3x3x3
+// 0.83, 5x5 1.1, 3x3x3 of 16 channels 1.1; f16 1.0 to 1.5. Other vectors than of four lanes were
+// not measured.
+int64_t MostTapsInPlace(const Contraction& c, const Problem& p, int lanes) {
+  constexpr int64_t kMost = DirectTiling::kMostTapsInPlace, kFew = 12;
+  if (c.sum_pixels) return kMost;
+  const GatherAxis& last = c.axes[kAxes - 1];
+  if (!Slides(last) || lanes != 4) return kFew;
+  const bool many = p.type == DataType::kF32    ? p.groups >= 32
+                    : p.type == DataType::kBF16 ? p.groups >= 64 && last.taps <= 4
+                                                : false;
+  return many ? kMost : kFew;
+}
+
+// One channel to one, next to each other in both tensors, whole vectors of them, and few taps.
 bool IsInPlace(const Contraction& c, const Problem& p, int lanes) {
   if (c.channels != 1 || c.o != 1 || c.g.channel != 1 || c.v.o != 1) return false;
   if (p.groups % lanes != 0) return false;
   // Each by itself first: products of extents may be more than can be counted.
-  const int64_t most = c.sum_pixels ? DirectTiling::kMostTapsInPlace : 12;
+  const int64_t most = MostTapsInPlace(c, p, lanes);
   for (const GatherAxis& axis : c.axes) {
     if (axis.taps > most) return false;
   }
