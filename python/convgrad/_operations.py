@@ -19,7 +19,7 @@ from __future__ import annotations
 from typing import Any, Dict, Optional, Sequence, Tuple, Union
 
 from . import _core
-from ._arrays import finish, library_of, type_number
+from ._arrays import NAMES, finish, library_of, type_number
 from ._words import translated
 
 Array = Any
@@ -83,6 +83,17 @@ def _type_of(array: Any, name: str) -> int:
     return _core.describe(array, name)[0]
 
 
+def _check_out_dtype(number: Optional[int], memory: Any, name: str) -> None:
+    """Memory of the caller's has a type already, which out_dtype cannot change."""
+    if number is None or memory is None:
+        return
+    type_ = _type_of(memory, name)
+    if type_ != number:
+        raise ValueError(
+            f"{name} has type {NAMES[type_]}, expected {NAMES[number]} as out_dtype says"
+        )
+
+
 def gradient_of_weights(
     name: str,
     attributes: Dict[str, Any],
@@ -95,11 +106,15 @@ def gradient_of_weights(
 ) -> Any:
     check_beta(options[1], out)
     both = diff_bias is not None and diff_bias is not False
+    word = "bias_delta" if "Backprop" in name else "diff_bias"
     number = None if out_dtype is None else type_number(out_dtype, "out_dtype")
+    _check_out_dtype(number, out, "out")
+    if both and diff_bias is not True:
+        _check_out_dtype(number, diff_bias, word)
     if both and number is None:
         number = (
             _type_of(out, "out") if out is not None
-            else _type_of(diff_bias, "diff_bias") if diff_bias is not True
+            else _type_of(diff_bias, word) if diff_bias is not True
             else _type_of(diff_dst, "diff_dst")
         )  # fmt: skip
     described = None if number is None else (0, number, None, None)
@@ -129,11 +144,15 @@ def _gradients(
     if not any(mask):
         return None, None, None
     number = _type_of(inputs[2], "diff_dst")
-    of_weights = number if out_dtype is None else type_number(out_dtype, "out_dtype")
+    asked = None if out_dtype is None else type_number(out_dtype, "out_dtype")
+    of_weights = number if asked is None else asked
     outputs = []
-    for wanted, memory, type_ in zip(mask, out, (number, of_weights, of_weights)):
+    for i, (wanted, memory) in enumerate(zip(mask, out)):
         if wanted:
             check_beta(options[1], memory)
+            type_ = number if i == 0 else of_weights
+            if i > 0:
+                _check_out_dtype(asked, memory, f"out[{i}]")
             outputs.append((0, type_, None, None) if memory is None else memory)
         else:
             outputs.append(None)

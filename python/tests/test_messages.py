@@ -90,6 +90,10 @@ def test_convolution(changed, error, sentence):
          "diff_bias dim 0 is 3, expected diff_dst channels 4"),
         (dict(diff_bias="yes"), TypeError, f"diff_bias is a str, {ARRAY}"),
         (dict(out_dtype="f64"), ValueError, f"out_dtype is 'f64', {TYPES}"),
+        (dict(out_dtype="f16", out=W.copy()), ValueError,
+         "out has type f32, expected f16 as out_dtype says"),
+        (dict(out_dtype="f16", diff_bias=DY[0, 0, 0].copy()), ValueError,
+         "diff_bias has type f32, expected f16 as out_dtype says"),
         (dict(per_sample=True, out=W.copy()), ValueError,
          "out has rank 4, expected 5: N, then the axes of one gradient"),
     ],
@@ -110,6 +114,8 @@ def test_gradient_of_weights(changed, error, sentence):
          "out has 2 values, expected 3: for diff_src, diff_weights and diff_bias"),
         (dict(out=(None, W[:1].copy(), None)), ValueError,
          "out[1] dim 0 is 1, expected 3 as weights has"),
+        (dict(out=(None, W.copy(), None), out_dtype="f16"), ValueError,
+         "out[1] has type f32, expected f16 as out_dtype says"),
     ],
 )  # fmt: skip
 def test_gradients_together(changed, error, sentence):
@@ -151,6 +157,23 @@ def test_words_of_torch_nn_grad(changed, error, sentence):
     with pytest.raises(error) as raised:
         convgrad.grad.conv2d_weight(**{**arguments, **changed})
     assert str(raised.value) == sentence
+
+
+def test_a_type_of_results_that_their_memory_has():
+    out, of_bias = numpy.zeros(W.shape, "f4"), numpy.zeros(4, "f4")
+    arguments = {**WINDOW, "out": out, "out_dtype": "f32"}
+    arrays = X.astype("f2"), DY.astype("f2")
+    results = convgrad.convolution_backward_weights(*arrays, diff_bias=of_bias, **arguments)
+    assert results[0] is out and results[1] is of_bias and out.all() and of_bias.all()
+    # Not of diff_src, which has the type of the data.
+    out = (numpy.zeros(X.shape, "f2"), out, of_bias)
+    arguments["out"] = out
+    results = convgrad.convolution_backward(arrays[0], W.astype("f2"), arrays[1], **arguments)
+    assert all(result is memory for result, memory in zip(results, out))
+    with pytest.raises(ValueError, match="^bias_delta has type f32, expected f16 as out_dtype"):
+        convgrad.convolution_backprop_filters(
+            *arrays, filter_shape=W.shape, bias_delta=of_bias, out_dtype="f16", **WINDOW
+        )
 
 
 def test_tensors_of_pytorch():
