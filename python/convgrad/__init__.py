@@ -6,6 +6,8 @@
     convgrad.plan, .explain         for repeated calls; what runs and why
     convgrad.torch                  PyTorch's own convolutions and gradients by convgrad: enable()
 
+All but convgrad.torch compute on memory alone: of a tensor that requires grad, a result has no
+history, and no gradient flows back through it. convgrad.torch keeps autograd as it is.
 ``python -m convgrad`` prints the version, the CPU, the kernels and the peak.
 """
 

@@ -12,6 +12,8 @@ and results come from the library of the first array. Every function takes
     kernel            one of ``convgrad.kernels()``; None: the planner chooses
 
 and raises ``ValueError`` with the library's sentence. The interpreter's lock is released meanwhile.
+Tensors of PyTorch are read as memory: results have no history of autograd, whatever the inputs
+require; ``convgrad.torch`` is for training.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""Plans: an operation checked once, run as often as wanted; and what would run."""
+"""Plans: an operation checked once, run as often as wanted; and what would run.
+
+Runs compute on memory alone, as the functions of ``_operations`` do: no history of autograd."""
 
 from __future__ import annotations
 

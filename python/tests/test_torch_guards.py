@@ -162,6 +162,22 @@ def test_memory_for_results_has_no_history():
     assert torch.equal(out, torch.conv2d(x, w, padding=1))
 
 
+def test_plain_functions_leave_no_history():
+    """As their documentation says: they compute on memory; the bridge alone is for training."""
+    x, w = integers(2, 4, 5, 5).requires_grad_(), integers(4, 4, 3, 3).requires_grad_()
+    results = [
+        convgrad.convolution(x, w, **WINDOW),
+        *convgrad.convolution_backward(x, w, x, **WINDOW),
+        convgrad.plan("Convolution", x, w, **WINDOW).run(x, w),
+        convgrad.grad.conv2d_input(x.shape, w, x, padding=1),
+    ]
+    assert not any(result.requires_grad or result.grad_fn for result in results)
+    with convgrad.torch.enabled():
+        assert torch.conv2d(x, w, padding=1).grad_fn is not None
+    for said in (convgrad.__doc__, convgrad._operations.__doc__, convgrad.grad.__doc__):
+        assert "history" in said
+
+
 @pytest.mark.parametrize("padding", [2**62, 2**63 - 1])
 @pytest.mark.parametrize("transposed", [False, True])
 def test_extents_beyond_64_bits_are_refused_as_before(padding, transposed):
