@@ -39,7 +39,14 @@ CASES = [
     (2, 1, 1, 2),
     (1, 2, 2, 4),
     (3, 1, 2, 1),
-]  # stride, padding, dilation, groups
+    ((2, 1, 3), (1, 0, 2), (1, 2, 1), 2),
+    ((1, 3, 2), (0, 2, 1), (3, 1, 2), 1),
+]  # stride, padding, dilation: of every axis, or of each; groups
+
+
+def of_axes(rank, *values):
+    """One value for every axis as it is, of several the first ones."""
+    return [value[:rank] if isinstance(value, tuple) else value for value in values]
 
 
 @pytest.mark.parametrize("rank", [1, 2, 3])
@@ -49,9 +56,9 @@ def test_against_torch(rank, stride, padding, dilation, groups):
     theirs, ours = torch.nn.grad, convgrad.grad
     x = torch.randint(-3, 4, (2, 4, *(8, 7, 9)[:rank])).double()
     w = torch.randint(-3, 4, (8, 4 // groups, *(3, 2, 3)[:rank])).double()
-    y = getattr(torch.nn.functional, f"conv{rank}d")(x, w, None, stride, padding, dilation, groups)
+    tail = (*of_axes(rank, stride, padding, dilation), groups)
+    y = getattr(torch.nn.functional, f"conv{rank}d")(x, w, None, *tail)
     dy = torch.randint(-3, 4, y.shape).double()
-    tail = (stride, padding, dilation, groups)
     pairs = [
         (f"conv{rank}d_input", (x.shape, w, dy)),
         (f"conv{rank}d_weight", (x, w.shape, dy)),
@@ -83,7 +90,9 @@ def test_against_torch(rank, stride, padding, dilation, groups):
 def test_transposed_against_torch(rank, stride, padding, dilation, groups):
     torch = pytest.importorskip("torch", reason="needs PyTorch")
     ours = convgrad.grad
-    more = max(stride, dilation) - 1
+    stride, padding, dilation = of_axes(rank, stride, padding, dilation)
+    pairs = zip(numpy.broadcast_to(stride, rank), numpy.broadcast_to(dilation, rank))
+    more = tuple(int(max(pair)) - 1 for pair in pairs)
     tail = (stride, padding, more, groups, dilation)
     x = torch.randint(-3, 4, (2, 4, *(4, 3, 5)[:rank])).double().requires_grad_()
     w = torch.randint(-3, 4, (4, 8 // groups, *(3, 2, 3)[:rank])).double().requires_grad_()

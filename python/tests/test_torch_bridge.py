@@ -68,19 +68,31 @@ SWEEP = [
     (8, 4, 1, 6, 1, 1, 0, 1, 0),
     (2, 4, 2, 6, 2, 2, 0, 1, 0),
 ]
+# The same with a value for each axis, of which images have the first two: one that is taken for
+# another axis shows.
+SWEEP_OF_AXES = [
+    (3, 5, 1, (9, 7, 6), (3, 2, 4), (2, 1, 3), (1, 0, 2), (1, 2, 1), (1, 0, 2)),
+    (4, 6, 2, (5, 8, 7), (1, 3, 2), (1, 3, 2), (0, 2, 1), (3, 1, 2), (2, 1, 0)),
+    (6, 6, 6, (8, 6, 7), (2, 3, 1), (1, 2, 1), (2, 1, 0), (2, 1, 1), (0, 1, 0)),
+    (4, 8, 4, (4, 9, 5), (2, 1, 3), (3, 2, 1), (1, 0, 2), (1, 1, 2), (2, 1, 1)),
+]
+CASES = [(rank, case) for case in SWEEP for rank in (1, 2, 3)]
+CASES += [(rank, case) for case in SWEEP_OF_AXES for rank in (2, 3)]
+
+
+def of_axes(value, rank):
+    return list(value[:rank]) if isinstance(value, tuple) else [value] * rank
 
 
 @pytest.mark.parametrize("layout", ["contiguous", "channels last", "turned", "gaps"])
 @pytest.mark.parametrize("transposed", [False, True])
-@pytest.mark.parametrize("rank", [1, 2, 3])
-@pytest.mark.parametrize("case", SWEEP)
+@pytest.mark.parametrize("rank, case", CASES)
 def test_values_against_f64_and_memory_against_own(case, rank, transposed, layout):
-    ci, co, groups, extent, k, stride, padding, dilation, output_padding = case
-    lists = [[v] * rank for v in (stride, padding, dilation)]
-    more = [output_padding if transposed else 0] * rank
-    geometry = (*lists, transposed, more, groups)
+    ci, co, groups = case[:3]
+    extent, k, *lists, more = (of_axes(value, rank) for value in case[3:])
+    geometry = (*lists, transposed, more if transposed else [0] * rank, groups)
     shape = (ci, co // groups) if transposed else (co, ci // groups)
-    x, w, b = integers(2, ci, *[extent] * rank), integers(*shape, *[k] * rank), integers(co)
+    x, w, b = integers(2, ci, *extent), integers(*shape, *k), integers(co)
     y64 = torch.ops.aten.convolution(x.double(), w.double(), b.double(), *geometry)
     dy = integers(*y64.shape)
     sizes = [co]
