@@ -121,18 +121,6 @@ def test_values_against_f64_and_memory_against_own(case, rank, transposed, layou
             assert result.stride() == own.stride(), (dtype, weight_layout)
 
 
-@pytest.mark.parametrize("mask", list(itertools.product([False, True], repeat=3)))
-@pytest.mark.parametrize("transposed", [False, True])
-def test_only_what_is_asked_for(mask, transposed):
-    x, w, dy = integers(2, 4, 5, 5), integers(4, 4, 3, 3), integers(2, 4, 5, 5)
-    arguments = ([4], [1, 1], [1, 1], [1, 1], transposed, [0, 0], 1)
-    everything = torch.ops.aten.convolution_backward(dy, x, w, *arguments, [True] * 3)
-    with convgrad.torch.enabled():
-        results = torch.ops.aten.convolution_backward(dy, x, w, *arguments, list(mask))
-    for wanted, result, expected in zip(mask, results, everything):
-        assert torch.equal(result, expected) if wanted else result is None
-
-
 def test_what_convgrad_does_not_compute_is_pytorchs():
     x, w = integers(2, 4, 6, 6), integers(4, 4, 3, 3)
 
