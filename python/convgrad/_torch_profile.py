@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import Any, Callable, Dict, List, NamedTuple, Tuple
+from typing import Any, Callable, Dict, List, NamedTuple, Sequence, Tuple
 
 
 class Row(NamedTuple):
@@ -42,35 +42,15 @@ class Report:
         self._times: Dict[Tuple[str, str], List[float]] = {}
         self._convgrad_first = False
 
-    def compare(
-        self,
-        what: str,
-        problem: Tuple[Any, ...],
-        own: Callable[[], Any],
-        replacement: Callable[[], Any],
-    ) -> Any:
-        """Runs both; the result is the replacement's, if it has one."""
+    def _take_turn(self) -> bool:
+        """Whether convgrad is first, in turns."""
         self._convgrad_first = not self._convgrad_first
-        order = (replacement, own) if self._convgrad_first else (own, replacement)
-        outputs: Dict[Any, Any] = {own: None, replacement: None}
-        seconds = {}
-        error = None
-        for function in order:
-            begin = time.perf_counter()
-            try:
-                outputs[function] = function()
-            except RuntimeError as refusal:  # a type that PyTorch has no kernel for, or an error
-                error = refusal
-            seconds[function] = time.perf_counter() - begin
-        if error is not None and outputs[replacement] is None:
-            raise error
-        times = self._times.setdefault((what, _describe(*problem)), [0, 0.0, 0.0])
-        times[0] += 1
-        times[1] += seconds[own] if error is None else 0
-        if outputs[replacement] is None:
-            return outputs[own]
-        times[2] += seconds[replacement]
-        return outputs[replacement]
+        return self._convgrad_first
+
+    def _add(self, key: Tuple[str, str], torch_seconds: float, convgrad_seconds: float) -> None:
+        times = self._times.setdefault(key, [0, 0.0, 0.0])
+        for i, more in enumerate((1, torch_seconds, convgrad_seconds)):
+            times[i] += more
 
     @property
     def rows(self) -> List[Row]:
@@ -106,3 +86,33 @@ class Report:
             f"{self.convgrad_seconds * 1e3:11.3f}{'':8}  saved {self.saved_seconds * 1e3:.3f} ms"
         )
         return "\n".join(lines)
+
+
+def compare(
+    reports: Sequence[Report],
+    what: str,
+    problem: Tuple[Any, ...],
+    own: Callable[[], Any],
+    replacement: Callable[[], Any],
+) -> Any:
+    """Runs both, once, for every report; the result is the replacement's, if it has one."""
+    order = (replacement, own) if reports[0]._take_turn() else (own, replacement)
+    outputs: Dict[Any, Any] = {own: None, replacement: None}
+    seconds = {}
+    error = None
+    for function in order:
+        begin = time.perf_counter()
+        try:
+            outputs[function] = function()
+        except RuntimeError as refusal:  # a type that PyTorch has no kernel for, or an error
+            error = refusal
+        seconds[function] = time.perf_counter() - begin
+    replaced = outputs[replacement] is not None
+    if error is not None and not replaced:
+        raise error
+    key = what, _describe(*problem)
+    for report in reports:
+        report._add(
+            key, seconds[own] if error is None else 0, seconds[replacement] if replaced else 0
+        )
+    return outputs[replacement if replaced else own]

@@ -22,12 +22,13 @@ import contextlib
 import sys
 import threading
 import time
-from typing import Any, Callable, Dict, Iterator, List, Optional
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence
 
 import torch
 
 from . import _core
 from ._torch_profile import Report
+from ._torch_profile import compare as compare_for
 
 __all__ = ["disable", "enable", "enabled", "is_enabled", "profile"]
 
@@ -36,7 +37,7 @@ _lock = threading.Lock()
 _on: List[bool] = []  # by enable(): one or none
 _blocks: List[bool] = []  # of enabled() and profile() that are open
 _replaced: Optional[bool] = None  # what is replaced now
-_reports: List[Report] = []  # of profile() that are open; the last one counts
+_reports: List[Report] = []  # of profile() that are open, whatever thread opened them
 
 # What is registered: the operators that convgrad's kernels stand for, whether they compute or not.
 _OPERATORS = {"backward": ("convolution_backward",), "forward": ("convolution", "_convolution")}
@@ -106,8 +107,8 @@ def _make_bridge() -> _core.TorchBridge:
     )
 
 
-def _compare(report: Report) -> Callable[..., Any]:
-    """What the kernels call while a profile is open."""
+def _compare(reports: Sequence[Report]) -> Callable[..., Any]:
+    """What the kernels call while these profiles are open."""
     bridge = _bridge
     assert bridge is not None
     own_kernels = {"forward": bridge.own_forward, "backward": bridge.own_backward}
@@ -121,7 +122,8 @@ def _compare(report: Report) -> Callable[..., Any]:
             source, weight, geometry = *arguments[1:3], arguments[4:10]
             what = "backward " + "".join(n for n, wanted in zip("swb", arguments[10]) if wanted)
         stride, padding, dilation, transposed, output_padding, groups = geometry
-        return report.compare(
+        return compare_for(
+            reports,
             what,
             (source, weight, (transposed, stride, padding, dilation, output_padding, groups)),
             lambda: own_kernels[direction](*arguments),
@@ -272,7 +274,7 @@ def enabled(*, forward: bool = True) -> Iterator[None]:
 
 def _show_reports() -> None:
     assert _bridge is not None
-    _bridge.set_report(_compare(_reports[-1]) if _reports else None)
+    _bridge.set_report(_compare(tuple(_reports)) if _reports else None)
 
 
 @contextlib.contextmanager
@@ -281,7 +283,8 @@ def profile() -> Iterator[Report]:
 
     Both compute, one after the other, in turns first, so the block takes as long as both; results
     are convgrad's. The report is complete at the block's end: ``print(report)``, ``report.rows``,
-    ``report.saved_seconds``.
+    ``report.saved_seconds``. Blocks may be nested, or open on several threads: each call is timed
+    once and is in the report of every block that is open then.
 
     >>> import torch, convgrad.torch
     >>> with convgrad.torch.profile() as report:

@@ -385,6 +385,33 @@ def test_profile():
     assert "total" in text and "saved" in text and "2x3x16x16 w8x3x3x3 s1 p1 float32" in text
 
 
+def test_profiles_inside_each_other():
+    """Every block that is open has a call, with the same times; one that ends takes no other's."""
+    x, w = torch.ones(1, 1, 4, 4), torch.ones(1, 1, 3, 3)
+    kinds = lambda report: [(row.problem.split()[0], row.calls) for row in report.rows]
+    with convgrad.torch.profile() as outer:
+        F.conv2d(x, w)
+        with convgrad.torch.profile() as inner:
+            F.conv2d(torch.ones(1, 1, 5, 5), w)
+            F.conv2d(x, w)
+        with pytest.raises(ZeroDivisionError), convgrad.torch.profile() as failing:
+            F.conv2d(x, w)
+            1 / 0
+        F.conv2d(x, w)
+    F.conv2d(x, w)
+    assert kinds(outer) == [("1x1x4x4", 4), ("1x1x5x5", 1)]
+    assert kinds(inner) == [("1x1x5x5", 1), ("1x1x4x4", 1)]
+    assert kinds(failing) == [("1x1x4x4", 1)]
+    assert outer.rows[1] == inner.rows[0]
+    # Not in the order in which they were opened, as threads do.
+    first, second = convgrad.torch.profile(), convgrad.torch.profile()
+    reports = first.__enter__(), second.__enter__()
+    first.__exit__(None, None, None)
+    F.conv2d(x, w)
+    second.__exit__(None, None, None)
+    assert kinds(reports[0]) == [] and kinds(reports[1]) == [("1x1x4x4", 1)]
+
+
 @pytest.mark.parametrize("backward", [False, True])
 def test_a_profile_may_end_while_another_thread_computes(backward):
     x, w = integers(1, 2, 5, 5), integers(2, 2, 3, 3)
