@@ -1,8 +1,12 @@
 #include "host_threads.h"
 
 #include <dlfcn.h>
+#include <pthread.h>
 
 #include <atomic>
+#include <exception>
+#include <thread>
+#include <vector>
 
 namespace convgrad::python {
 namespace {
@@ -25,12 +29,33 @@ struct Region {
   }
 };
 
+std::atomic<bool> is_fork{false};
+
+// Threads that end with the region, about 30 us for each.
+void RunWithoutPool(Region& region) {
+  std::vector<std::thread> others;
+  try {
+    others.reserve(static_cast<size_t>(region.count));
+    for (int i = 1; i < region.count; ++i) others.emplace_back(&Region::Body, &region);
+  } catch (const std::exception&) {
+    // fewer threads do the same work
+  }
+  Region::Body(&region);
+  for (std::thread& other : others) other.join();
+}
+
 void RunRegion(void* host, int count, void (*task)(void* context, int i), void* context) {
   Region region{count, task, context};
+  if (is_fork.load(std::memory_order_relaxed)) return RunWithoutPool(region);
   reinterpret_cast<ParallelRegion>(host)(&Region::Body, &region, static_cast<unsigned>(count), 0);
 }
 
 }  // namespace
+
+void WatchForks() {
+  static const int watched = pthread_atfork(nullptr, nullptr, [] { is_fork = true; });
+  (void)watched;
+}
 
 ParallelFor ThreadsOf(const char* library) {
   void* handle = dlopen(library, RTLD_NOW | RTLD_NOLOAD);

@@ -7,6 +7,7 @@
 #include <type_traits>
 
 #include "convgrad/version.h"
+#include "host_threads.h"
 #include "py_plan.h"
 #include "tools/peak.h"
 #include "torch_bridge.h"
@@ -142,6 +143,7 @@ nb::tuple PeakOf(int type, int threads) {
 
 NB_MODULE(_core, module) {
   using namespace convgrad::python;
+  WatchForks();
   nb::set_leak_warnings(false);  // PyTorch keeps what was registered with it until the very end
   module.attr("__version__") = CONVGRAD_VERSION_STRING;
   nb::class_<PyPlan>(module, "Plan")

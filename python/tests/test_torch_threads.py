@@ -1,6 +1,8 @@
 """The PyTorch bridge beside other threads and processes."""
 
+import contextlib
 import os
+import signal
 import subprocess
 import sys
 
@@ -52,6 +54,47 @@ distributed.barrier()
         for process in processes:
             errors = process.communicate(timeout=120)[1]
             assert process.returncode == 0, errors
+
+
+FORK = """
+import os, torch, convgrad.torch
+x, w = torch.randn(8, 32, 32, 32), torch.randn(32, 32, 3, 3)
+geometry = [1, 1], [1, 1], [1, 1], False, [0, 0], 1
+def compute():
+    y = torch.ops.aten.convolution(x, w, None, *geometry)
+    grads = torch.ops.aten.convolution_backward(x, x, w, [32], *geometry, [True] * 3)
+    return [result.numpy().tobytes() for result in (y, *grads)]  # no threads of PyTorch
+torch.set_num_threads(2)
+if {before}: convgrad.torch.enable()
+torch.relu(torch.randn(1 << 22)); expected = compute()  # PyTorch's pool has run
+child = os.fork()
+if child == 0:
+    convgrad.torch.enable()
+    try:
+        results = compute()
+        started = convgrad.torch._bridge.library_seconds > 0
+        print(started and (not {before} or results == expected), flush=True)
+    finally:
+        os._exit(0)
+os.waitpid(child, 0)
+print(len(expected))
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.parametrize("before", [True, False])
+def test_a_child_of_fork_computes(before):
+    """Although the pool whose threads its parent has used is not there."""
+    script = FORK.replace("{before}", str(before))
+    process = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True,
+                               env={**os.environ, "OMP_NUM_THREADS": "2"},
+                               start_new_session=True)  # fmt: skip
+    try:
+        assert process.communicate(timeout=60)[0].split() == ["True", "4"]
+    finally:
+        with contextlib.suppress(ProcessLookupError):  # the child that waits, too
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
 
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/task"), reason="needs Linux's /proc")
