@@ -3,9 +3,24 @@
 from __future__ import annotations
 
 import sys
-from typing import Any, Callable, Optional, Sequence, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Optional, Protocol, Sequence, Tuple, Union
 
 from . import _core
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer  # type checkers know it without the package
+else:
+    Buffer = Any
+
+
+class SpeaksDLPack(Protocol):
+    """Arrays of NumPy, PyTorch, JAX and others."""
+
+    def __dlpack__(self, *, stream: Any = ...) -> Any: ...
+
+
+Array = Union[SpeaksDLPack, Buffer]
+Result = Any  # an array of the first argument's library, which no type can say of all of them
 
 # The numbers of convgrad::DataType.
 F32, BF16, F16 = 1, 2, 3

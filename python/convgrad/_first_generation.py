@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from typing import Any, Optional, Tuple, Union
 
+from ._arrays import Array, Result
 from ._operations import (
-    Array,
     Integers,
     check_beta,
     gradient_of_weights,
@@ -34,7 +34,7 @@ def convolution_backprop_data(
     threads: Optional[int] = None,
     workspace_limit: Optional[int] = None,
     kernel: Optional[str] = None,
-) -> Array:
+) -> Result:
     """ConvolutionBackpropData, the first generation's name of ConvolutionBackwardData.
 
     output_shape, the shape of input_delta, is needed unless ``out`` has it.
@@ -81,7 +81,7 @@ def convolution_backprop_filters(
     threads: Optional[int] = None,
     workspace_limit: Optional[int] = None,
     kernel: Optional[str] = None,
-) -> Union[Array, Tuple[Array, Array]]:
+) -> Union[Result, Tuple[Result, Result]]:
     """ConvolutionBackpropFilters, the first generation's name of ConvolutionBackwardWeights.
 
     filter_shape is needed unless ``out`` has it.
@@ -126,7 +126,7 @@ def conv_transpose_backprop_data(
     threads: Optional[int] = None,
     workspace_limit: Optional[int] = None,
     kernel: Optional[str] = None,
-) -> Array:
+) -> Result:
     """ConvTransposeBackpropData, the first generation's name of ConvTransposeBackwardData.
 
     The filter holds its channel axes in the other order: (X..., IC, OC / groups) under XIO.
@@ -173,7 +173,7 @@ def conv_transpose_backprop_filters(
     threads: Optional[int] = None,
     workspace_limit: Optional[int] = None,
     kernel: Optional[str] = None,
-) -> Union[Array, Tuple[Array, Array]]:
+) -> Union[Result, Tuple[Result, Result]]:
     """ConvTransposeBackpropFilters, the first generation's name of ConvTransposeBackwardWeights.
 
     filter_shape is needed unless ``out`` has it, with the channel axes in the other order.

@@ -21,10 +21,9 @@ from __future__ import annotations
 from typing import Any, Dict, Optional, Sequence, Tuple, Union
 
 from . import _core
-from ._arrays import NAMES, finish, library_of, type_number
+from ._arrays import NAMES, Array, Result, finish, library_of, type_number
 from ._words import translated
 
-Array = Any
 Integers = Sequence[int]
 
 
@@ -179,7 +178,7 @@ def convolution(
     threads: Optional[int] = None,
     workspace_limit: Optional[int] = None,
     kernel: Optional[str] = None,
-) -> Array:
+) -> Result:
     """Convolution: src, weights and an optional bias to dst.
 
     >>> import numpy, convgrad
@@ -219,7 +218,7 @@ def convolution_backward_data(
     threads: Optional[int] = None,
     workspace_limit: Optional[int] = None,
     kernel: Optional[str] = None,
-) -> Array:
+) -> Result:
     """ConvolutionBackwardData: diff_dst and weights to diff_src.
 
     dst_shape, the shape of diff_src, is needed unless ``out`` has it.
@@ -265,7 +264,7 @@ def convolution_backward_weights(
     threads: Optional[int] = None,
     workspace_limit: Optional[int] = None,
     kernel: Optional[str] = None,
-) -> Union[Array, Tuple[Array, Array]]:
+) -> Union[Result, Tuple[Result, Result]]:
     """ConvolutionBackwardWeights: src and diff_dst to diff_weights.
 
     weights_shape is needed unless ``out`` has it.
@@ -312,7 +311,7 @@ def conv_transpose(
     threads: Optional[int] = None,
     workspace_limit: Optional[int] = None,
     kernel: Optional[str] = None,
-) -> Array:
+) -> Result:
     """ConvTranspose: src, weights and an optional bias to dst.
 
     >>> import numpy, convgrad
@@ -352,7 +351,7 @@ def conv_transpose_backward_data(
     threads: Optional[int] = None,
     workspace_limit: Optional[int] = None,
     kernel: Optional[str] = None,
-) -> Array:
+) -> Result:
     """ConvTransposeBackwardData: diff_dst and weights to diff_src.
 
     >>> import numpy, convgrad
@@ -396,7 +395,7 @@ def conv_transpose_backward_weights(
     threads: Optional[int] = None,
     workspace_limit: Optional[int] = None,
     kernel: Optional[str] = None,
-) -> Union[Array, Tuple[Array, Array]]:
+) -> Union[Result, Tuple[Result, Result]]:
     """ConvTransposeBackwardWeights: src and diff_dst to diff_weights.
 
     weights_shape is needed unless ``out`` has it.
@@ -444,7 +443,7 @@ def convolution_backward(
     threads: Optional[int] = None,
     workspace_limit: Optional[int] = None,
     kernel: Optional[str] = None,
-) -> Tuple[Optional[Array], Optional[Array], Optional[Array]]:
+) -> Tuple[Optional[Result], Optional[Result], Optional[Result]]:
     """Any of diff_src, diff_weights and diff_bias of a Convolution in one call.
 
     output_mask says which are wanted; the others are None, and nothing is computed for them. Each
@@ -492,7 +491,7 @@ def conv_transpose_backward(
     threads: Optional[int] = None,
     workspace_limit: Optional[int] = None,
     kernel: Optional[str] = None,
-) -> Tuple[Optional[Array], Optional[Array], Optional[Array]]:
+) -> Tuple[Optional[Result], Optional[Result], Optional[Result]]:
     """Any of diff_src, diff_weights and diff_bias of a ConvTranspose in one call.
 
     output_mask says which are wanted; the others are None, and nothing is computed for them. Each

@@ -15,9 +15,9 @@ from typing import Any, Dict, Optional, Sequence, Tuple, Union
 
 from . import _core
 from . import _operations as operations
+from ._arrays import Array, Result
 from ._words import translated
 
-Array = Any
 Axes = Union[int, Sequence[int]]
 Padding = Union[str, Axes]
 
@@ -162,7 +162,7 @@ def conv1d_input(
     padding: Padding = 0,
     dilation: Axes = 1,
     groups: int = 1,
-) -> Array:
+) -> Result:
     """The gradient of conv1d with respect to its input, of the shape input_size.
 
     >>> import numpy, convgrad.grad
@@ -181,7 +181,7 @@ def conv1d_weight(
     padding: Padding = 0,
     dilation: Axes = 1,
     groups: int = 1,
-) -> Array:
+) -> Result:
     """The gradient of conv1d with respect to its weight, of the shape weight_size.
 
     >>> import numpy, convgrad.grad
@@ -200,7 +200,7 @@ def conv1d_weight_per_sample(
     padding: Padding = 0,
     dilation: Axes = 1,
     groups: int = 1,
-) -> Array:
+) -> Result:
     """The gradient of conv1d with respect to weight, for each image: (N, *weight_size).
 
     >>> import numpy, convgrad.grad
@@ -220,7 +220,7 @@ def conv_transpose1d_input(
     output_padding: Axes = 0,
     groups: int = 1,
     dilation: Axes = 1,
-) -> Array:
+) -> Result:
     """The gradient of conv_transpose1d with respect to its input, of the shape input_size.
 
     >>> import numpy, convgrad.grad
@@ -242,7 +242,7 @@ def conv_transpose1d_weight(
     output_padding: Axes = 0,
     groups: int = 1,
     dilation: Axes = 1,
-) -> Array:
+) -> Result:
     """The gradient of conv_transpose1d with respect to its weight, of the shape weight_size.
 
     >>> import numpy, convgrad.grad
@@ -264,7 +264,7 @@ def conv_transpose1d_weight_per_sample(
     output_padding: Axes = 0,
     groups: int = 1,
     dilation: Axes = 1,
-) -> Array:
+) -> Result:
     """The gradient of conv_transpose1d with respect to weight, for each image.
 
     >>> import numpy, convgrad.grad
@@ -285,7 +285,7 @@ def conv2d_input(
     padding: Padding = 0,
     dilation: Axes = 1,
     groups: int = 1,
-) -> Array:
+) -> Result:
     """The gradient of conv2d with respect to its input, of the shape input_size.
 
     >>> import numpy, convgrad.grad
@@ -304,7 +304,7 @@ def conv2d_weight(
     padding: Padding = 0,
     dilation: Axes = 1,
     groups: int = 1,
-) -> Array:
+) -> Result:
     """The gradient of conv2d with respect to its weight, of the shape weight_size.
 
     >>> import numpy, convgrad.grad
@@ -323,7 +323,7 @@ def conv2d_weight_per_sample(
     padding: Padding = 0,
     dilation: Axes = 1,
     groups: int = 1,
-) -> Array:
+) -> Result:
     """The gradient of conv2d with respect to weight, for each image: (N, *weight_size).
 
     >>> import numpy, convgrad.grad
@@ -343,7 +343,7 @@ def conv_transpose2d_input(
     output_padding: Axes = 0,
     groups: int = 1,
     dilation: Axes = 1,
-) -> Array:
+) -> Result:
     """The gradient of conv_transpose2d with respect to its input, of the shape input_size.
 
     >>> import numpy, convgrad.grad
@@ -365,7 +365,7 @@ def conv_transpose2d_weight(
     output_padding: Axes = 0,
     groups: int = 1,
     dilation: Axes = 1,
-) -> Array:
+) -> Result:
     """The gradient of conv_transpose2d with respect to its weight, of the shape weight_size.
 
     >>> import numpy, convgrad.grad
@@ -387,7 +387,7 @@ def conv_transpose2d_weight_per_sample(
     output_padding: Axes = 0,
     groups: int = 1,
     dilation: Axes = 1,
-) -> Array:
+) -> Result:
     """The gradient of conv_transpose2d with respect to weight, for each image.
 
     >>> import numpy, convgrad.grad
@@ -408,7 +408,7 @@ def conv3d_input(
     padding: Padding = 0,
     dilation: Axes = 1,
     groups: int = 1,
-) -> Array:
+) -> Result:
     """The gradient of conv3d with respect to its input, of the shape input_size.
 
     >>> import numpy, convgrad.grad
@@ -427,7 +427,7 @@ def conv3d_weight(
     padding: Padding = 0,
     dilation: Axes = 1,
     groups: int = 1,
-) -> Array:
+) -> Result:
     """The gradient of conv3d with respect to its weight, of the shape weight_size.
 
     >>> import numpy, convgrad.grad
@@ -446,7 +446,7 @@ def conv3d_weight_per_sample(
     padding: Padding = 0,
     dilation: Axes = 1,
     groups: int = 1,
-) -> Array:
+) -> Result:
     """The gradient of conv3d with respect to weight, for each image: (N, *weight_size).
 
     >>> import numpy, convgrad.grad
@@ -466,7 +466,7 @@ def conv_transpose3d_input(
     output_padding: Axes = 0,
     groups: int = 1,
     dilation: Axes = 1,
-) -> Array:
+) -> Result:
     """The gradient of conv_transpose3d with respect to its input, of the shape input_size.
 
     >>> import numpy, convgrad.grad
@@ -488,7 +488,7 @@ def conv_transpose3d_weight(
     output_padding: Axes = 0,
     groups: int = 1,
     dilation: Axes = 1,
-) -> Array:
+) -> Result:
     """The gradient of conv_transpose3d with respect to its weight, of the shape weight_size.
 
     >>> import numpy, convgrad.grad
@@ -510,7 +510,7 @@ def conv_transpose3d_weight_per_sample(
     output_padding: Axes = 0,
     groups: int = 1,
     dilation: Axes = 1,
-) -> Array:
+) -> Result:
     """The gradient of conv_transpose3d with respect to weight, for each image.
 
     >>> import numpy, convgrad.grad
