@@ -3,7 +3,6 @@
 import doctest
 import functools
 import importlib
-import importlib.util
 import pathlib
 import re
 
@@ -20,11 +19,6 @@ def test_docstrings(name):
     assert result.attempted > 0 and result.failed == 0
 
 
-def test_docstrings_of_the_bridge():
-    pytest.importorskip("torch", reason="needs PyTorch")
-    test_docstrings("torch")
-
-
 def test_everything_has_an_example():
     names = ["grad." + name for name in dir(convgrad.grad) if name.startswith("conv")]
     names += [name for name in convgrad.__all__ if name != "grad"]
@@ -33,24 +27,21 @@ def test_everything_has_an_example():
         item = functools.reduce(getattr, name.split("."), convgrad)
         if callable(item):
             assert ">>>" in (item.__doc__ or ""), name
+    for name, item in vars(convgrad.Plan).items():
+        if not name.startswith("_"):
+            assert ">>>" in (item.__doc__ or ""), name
 
 
-@pytest.mark.parametrize("document", ["README.md", "docs/pytorch.md"])
-def test_documents(document):
-    blocks = re.findall(r"```python\n(.*?)```", (ROOT / document).read_text("utf-8"), re.DOTALL)
+def blocks_of(document):
+    """(the examples of Python that PyTorch takes no part in, all of them)."""
+    text = (ROOT / document).read_text("utf-8")
+    blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    return [block for block in blocks if "torch" not in block], blocks
+
+
+def test_documents():
+    """What needs PyTorch is in test_torch_examples_in_docs."""
+    blocks = blocks_of("docs/pytorch.md")[0]
     assert blocks
-    names = {}
-    has_torch = importlib.util.find_spec("torch") is not None
-    if has_torch:
-        import convgrad.torch
-        import torch
-
-        names["model"] = torch.nn.Conv2d(3, 4, 3)
-        names["images"] = torch.randn(2, 3, 8, 8)
-    try:
-        for block in blocks:
-            if has_torch or "torch" not in block:
-                exec(compile(block, document, "exec"), names)
-    finally:
-        if has_torch:
-            convgrad.torch.disable()
+    for block in blocks:
+        exec(compile(block, "docs/pytorch.md", "exec"), {})

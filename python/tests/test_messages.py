@@ -176,19 +176,6 @@ def test_a_type_of_results_that_their_memory_has():
         )
 
 
-def test_tensors_of_pytorch():
-    torch = pytest.importorskip("torch", reason="needs PyTorch")
-    x, w = torch.ones(2, 5, 5, 3), torch.ones(3, 3, 3, 4)
-    for src, sentence in (
-        (x.to("meta"), "src is on the device meta, expected the CPU"),
-        (x.to_sparse(), "src has the layout torch.sparse_coo, expected torch.strided"),
-    ):
-        with pytest.raises(ValueError, match=f"^{sentence}$"):
-            convgrad.convolution(src, w, **WINDOW)
-    with pytest.raises(ValueError, match="^out requires grad, expected memory that does not$"):
-        convgrad.convolution(x, w, out=torch.zeros(2, 5, 5, 4, requires_grad=True), **WINDOW)
-
-
 def test_an_output_that_overlaps():
     """Also where it begins elsewhere; what lies between the elements of an input is free."""
     window = dict(strides=(1, 1), pads_begin=(1, 1), pads_end=(1, 1), dilations=(1, 1))

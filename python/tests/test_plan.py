@@ -1,6 +1,8 @@
 """Plans, explanations, the module's own report."""
 
 import os
+import pathlib
+import re
 import signal
 import subprocess
 import sys
@@ -135,16 +137,40 @@ def test_the_report_of_the_module():
         assert word in output
 
 
-@pytest.mark.parametrize("name", ["grad", "torch_bridge", "torch_samples"])
-def test_where_pytorch_is_required_tests_without_it_fail(name, tmp_path):
+TESTS = pathlib.Path(__file__).parent
+
+
+@pytest.mark.parametrize("required", [False, True])
+def test_files_that_need_pytorch_say_so_without_it(required, tmp_path):
+    """Every one, as a whole; where PyTorch has to be there, every one fails."""
     (tmp_path / "torch.py").write_text("raise ModuleNotFoundError(name='torch')")
-    folder = os.path.dirname(__file__)
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider",
-               os.path.join(folder, f"test_{name}.py")]  # fmt: skip
-    path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
-    for required, codes in (("", (0, 5)), ("1", (1, 2))):
-        environment = {**os.environ, "PYTHONPATH": path, "CONVGRAD_REQUIRE_TORCH": required}
-        assert subprocess.run(command, env=environment, capture_output=True).returncode in codes
+    files = sorted(TESTS.glob("test_torch_*.py"))
+    environment = {**os.environ, "CONVGRAD_REQUIRE_TORCH": "1" if required else ""}
+    environment["PYTHONPATH"] = os.pathsep.join([str(tmp_path), environment.get("PYTHONPATH", "")])
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-rs",
+        "-p",
+        "no:cacheprovider",
+        *map(str, files),
+    ]
+    ended = subprocess.run(command, env=environment, capture_output=True, text=True)
+    last = ended.stdout.splitlines()[-1]
+    if required:
+        assert ended.returncode == 2 and f"{len(files)} errors in" in last
+    else:
+        assert ended.returncode == 5 and last.startswith(f"{len(files)} skipped in")
+        for file in files:
+            assert re.search(rf"SKIPPED .*{file.name}.*: needs PyTorch", ended.stdout), file.name
+
+
+def test_no_other_file_needs_pytorch():
+    for file in TESTS.glob("test_*.py"):
+        needs = re.search(r"^\s*(import torch|torch = |from torch)", file.read_text(), re.MULTILINE)
+        assert bool(needs) == file.name.startswith("test_torch_"), file.name
 
 
 def test_without_pytorch_there_is_no_bridge():
