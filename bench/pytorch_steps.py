@@ -1,9 +1,11 @@
 """PyTorch with its own kernels and with convgrad's, in turns: training steps, blocks and layers.
 
-    python bench/pytorch_steps.py [--threads 2] [--batch problems/layers.txt] [steps blocks layers]
+    python bench/pytorch_steps.py [--threads 2] [--batch problems/layers.txt]
+                                  [steps blocks layers overhead]
 
 Each figure is the best of runs that take turns within one process. Prints Markdown. Layers are those
-of all the lists in problems/, in both memory formats, and last come those that are slower.
+of all the lists in problems/, in both memory formats, and last come those that are slower. Of blocks
+the last column is what is no convolution and stays PyTorch's: activations, norms, sums.
 """
 
 import argparse
@@ -50,10 +52,25 @@ def best_of_turns(call, least_seconds=0.6, most_seconds=6.0):
             return tuple(best)
 
 
-def print_row(name, own, replaced):
+def print_row(name, own, replaced, *more):
     own_text = "-" if own is None else f"{own * 1e3:.2f}"
     ratio = "-" if own is None else f"{own / replaced:.2f}"
-    print(f"| {name} | {own_text} | {replaced * 1e3:.2f} | {ratio} |", flush=True)
+    cells = [name, own_text, f"{replaced * 1e3:.2f}", ratio, *(f"{s * 1e3:.2f}" for s in more)]
+    print(f"| {' | '.join(cells)} |", flush=True)
+
+
+def best_without_convolutions(call, least_seconds=1.0):
+    """Seconds of all but the convolutions and their gradients: the whole, with convgrad, less what
+    its kernels take by its own clock, which leaves the microseconds of the bridge in."""
+    best, spent = float("inf"), 0.0
+    with convgrad.torch.enabled():
+        call()
+        while spent < least_seconds:
+            before = convgrad.torch._bridge.library_seconds
+            seconds = timed(call)
+            inside = convgrad.torch._bridge.library_seconds - before
+            best, spent = min(best, seconds - inside), spent + seconds
+    return best
 
 
 class ConvNeXtBlock(nn.Module):
@@ -91,8 +108,9 @@ def forward_and_backward(network, x):
     return run
 
 
-def table(title):
-    print(f"\n| {title} | PyTorch ms | convgrad ms | times as fast |\n|---|---|---|---|")
+def table(title, *more):
+    columns = [title, "PyTorch ms", "convgrad ms", "times as fast", *more]
+    print(f"\n| {' | '.join(columns)} |\n{'|---' * len(columns)}|")
 
 
 def steps():
@@ -110,7 +128,7 @@ def steps():
 
 
 def blocks():
-    table("block, forward and backward, f32, batch 8")
+    table("block, forward and backward, f32, batch 8", "of that no convolution, ms")
     for name, block, extent in (
         ("ConvNeXt-like, 96 channels, 56x56", ConvNeXtBlock(96), (96, 56)),
         ("ConvNeXt-like, 384 channels, 14x14", ConvNeXtBlock(384), (384, 14)),
@@ -122,7 +140,8 @@ def blocks():
             text = "channels last" if layout == torch.channels_last else "contiguous"
             shaped = block.to(memory_format=layout)
             call = forward_and_backward(shaped, x.contiguous(memory_format=layout))
-            print_row(f"{name}, {text}", *best_of_turns(call, 2))
+            times = best_of_turns(call, 2)
+            print_row(f"{name}, {text}", *times, best_without_convolutions(call))
 
 
 def number(line, key, otherwise=None):
@@ -208,6 +227,39 @@ def layers(files):
         print(f"  {line}")
 
 
+def overhead():
+    """Of the smallest call over the library's own time: by the bridge's kernels, which are C++, and
+    by the plain functions, on which a bridge in Python would stand. PyTorch's own part comes on top
+    of both."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    x, w = torch.randn(1, 4, 4, 4), torch.randn(4, 4, 3, 3) / 16
+    geometry = ([1, 1], [1, 1], [1, 1], False, [0, 0], 1)
+    window = dict(strides=(1, 1), pads_begin=(1, 1), pads_end=(1, 1), dilations=(1, 1), threads=1,
+                  data_format="NCX", weights_format="OIX")  # fmt: skip
+    with convgrad.torch.enabled():
+        bridge = convgrad.torch._bridge
+    calls = {
+        "forward": (lambda: bridge.convolution(x, w, None, *geometry),
+                    lambda: convgrad.convolution(x, w, **window)),
+        "backward": (lambda: bridge.convolution_backward(x, x, w, [4], *geometry, [True] * 3),
+                     lambda: convgrad.convolution_backward(x, w, x, **window)),
+    }  # fmt: skip
+    print("\n| smallest call, us | library | bridge beyond it | plain functions beyond it |")
+    print("|---|---|---|---|")
+    for name, (of_bridge, plain) in calls.items():
+        best = [float("inf")] * 3
+        for _ in range(100):
+            before = bridge.library_seconds
+            seconds = timed(lambda: [of_bridge() for _ in range(100)])
+            library = bridge.library_seconds - before
+            plainly = timed(lambda: [plain() for _ in range(100)])
+            best = list(map(min, best, (library, seconds - library, plainly)))
+        library, beyond, plainly = (seconds / 100 * 1e6 for seconds in best)
+        print(f"| {name} | {library:.1f} | {beyond:.1f} | {plainly - library:.1f} |", flush=True)
+    torch.set_num_threads(threads)
+
+
 # Layer lists; the others of the folder are corners and problems of users.
 LISTS = ("layers", "convnext_tiny", "dcgan", "mobilenetv2", "resnet50", "resnext50", "unet",
          "unet3d", "wavenet")  # fmt: skip
@@ -215,7 +267,7 @@ LISTS = ("layers", "convnext_tiny", "dcgan", "mobilenetv2", "resnet50", "resnext
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", nargs="*", default=["steps", "blocks", "layers"])
+    parser.add_argument("what", nargs="*", default=["steps", "blocks", "layers", "overhead"])
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     parser.add_argument("--batch", action="append", metavar="FILE",
                         help="lists of layers, all of problems/ unless given")  # fmt: skip
@@ -225,7 +277,8 @@ def main():
     files = options.batch or [os.path.join(ROOT, "problems", name + ".txt") for name in LISTS]
     print(f"PyTorch {torch.__version__}, {options.threads} threads")
     for what in options.what:
-        {"steps": steps, "blocks": blocks, "layers": lambda: layers(files)}[what]()
+        {"steps": steps, "blocks": blocks, "layers": lambda: layers(files),
+         "overhead": overhead}[what]()  # fmt: skip
 
 
 if __name__ == "__main__":
