@@ -6,7 +6,8 @@ MAKEFLAGS += --no-print-directory
 
 # With the Python package, once scripts/setup python has made its environment.
 VENV := $(CURDIR)/build/venv
-PYTHON_OPTIONS = $(if $(wildcard $(VENV)/ready),-DCONVGRAD_PYTHON=ON -DPython_EXECUTABLE=$(VENV)/bin/python)
+PYTHON_OPTIONS = $(if $(wildcard $(VENV)/ready),-DCONVGRAD_PYTHON=ON -DPython_EXECUTABLE=$(VENV)/bin/python \
+  -DCONVGRAD_INSTALLED=$(INSTALLED))
 
 configure: setup
 	@mkdir -p build
@@ -21,7 +22,8 @@ demo: configure
 	cmake --build --preset release --parallel $(JOBS) --target convgrad_command
 	build/convgrad verify --batch=problems/demo.txt
 
-# The tests of the Python package are left out where its environment cannot be made.
+# The tests of the Python package are left out where its environment cannot be made. They run on the build
+# tree; make test INSTALLED=/.../bin/python runs them on the package that this interpreter has.
 test: setup
 	@scripts/setup python || echo "the Python package is not tested"
 	@$(MAKE) build
