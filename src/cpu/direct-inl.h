@@ -161,12 +161,15 @@ class CopiedLines : public DirectTaskOf<T, U, CopiedLines<T, U>> {
     int32_t* found = found_;
     for (int64_t d = 0; d < axis0.taps; ++d) {
       const int64_t at0 = axis0.first + depth * axis0.pixel_step + d * axis0.tap_step;
+      const int64_t plane = slots_.keeps_planes ? at0 % slots_.depth : d;
       for (int64_t h = 0; h < axis1.taps; ++h, ++found) {
         const int64_t at1 = axis1.first + height * axis1.pixel_step + h * axis1.tap_step;
         *found = -1;
         if (at0 < 0 || at0 >= axis0.limit || at1 < 0 || at1 >= axis1.limit) continue;
-        const int64_t slot = (slots_.keeps_planes ? at0 & (slots_.depth - 1) : d) * slots_.height +
-                             (slots_.keeps_lines ? at1 & (slots_.height - 1) : h);
+        const int64_t slot =
+            plane * slots_.height + (slots_.keeps_planes  ? at1
+                                     : slots_.keeps_lines ? at1 & (slots_.height - 1)
+                                                          : h);
         const int64_t tag = ((image * axis0.limit + at0) * axis1.limit + at1) * parts + part;
         *found = static_cast<int32_t>(slot);
         if (tags_[slot] == tag) continue;

@@ -84,9 +84,10 @@ struct LineSlots {
   bool sparse = false;     // only those that are read: for each tap, the columns
   bool by_pixels = false;  // or, for each column, the taps
   int64_t line_floats = 0;
-  bool keeps_planes = false;  // lines of several depths stay for the next depth
+  bool keeps_planes = false;  // whole planes, which stay for the next depth
   bool keeps_lines = false;   // lines stay for the next line of v
-  // Of those that are kept, powers of two: a line's slot is its low bits.
+  // Planes are in turns. Of lines that are kept without planes, a power of two: a line's slot is
+  // its low bits.
   int64_t depth = 1, height = 1;
 
   int64_t count() const { return depth * height; }
