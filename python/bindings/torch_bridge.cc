@@ -1,5 +1,7 @@
 #include "torch_bridge.h"
 
+#include <pthread.h>
+
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -60,6 +62,10 @@ thread_local ThreadInKernels this_thread;
 
 void CountThread() {
   if (this_thread.counted) return;
+  // A child of fork() has the thread that forked alone.
+  static const int watched =
+      pthread_atfork(nullptr, nullptr, [] { living_threads = this_thread.counted ? 1 : 0; });
+  (void)watched;
   this_thread.counted = true;
   ++living_threads;
 }

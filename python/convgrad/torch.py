@@ -19,6 +19,7 @@ of them.
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
 import threading
 import time
@@ -33,6 +34,10 @@ from ._torch_profile import compare as compare_for
 __all__ = ["disable", "enable", "enabled", "is_enabled", "profile"]
 
 _lock = threading.Lock()
+# No other thread is in the middle of a change when a child begins, which has none of them to end it.
+os.register_at_fork(
+    before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release
+)
 # What is wanted, a flag each: is the forward pass replaced, too?
 _on: List[bool] = []  # by enable(): one or none
 _blocks: List[bool] = []  # of enabled() and profile() that are open

@@ -7,11 +7,11 @@ import pytest
 
 # Reasons to skip. A file needs a library for all of its tests or for none: what is left out shows.
 OF_LIBRARIES = ("needs PyTorch", "import 'torch'", "No module named 'torch'", "no sample inputs",
-                "needs JAX")  # fmt: skip
+                "needs JAX", "needs mypy")  # fmt: skip
 
 
 def refuse_skips(report):
-    """Where PyTorch has to be there, tests that miss it, or JAX, fail."""
+    """Where PyTorch has to be there, tests that miss it, JAX or mypy fail."""
     missing = report.skipped and any(reason in str(report.longrepr) for reason in OF_LIBRARIES)
     if missing and os.environ.get("CONVGRAD_REQUIRE_TORCH"):
         report.outcome = "failed"

@@ -57,7 +57,7 @@ distributed.barrier()
 
 
 FORK = """
-import os, torch, convgrad.torch
+import os, threading, torch, convgrad.torch
 x, w = torch.randn(8, 32, 32, 32), torch.randn(32, 32, 3, 3)
 geometry = [1, 1], [1, 1], [1, 1], False, [0, 0], 1
 def compute():
@@ -67,15 +67,21 @@ def compute():
 torch.set_num_threads(2)
 if {before}: convgrad.torch.enable()
 torch.relu(torch.randn(1 << 22)); expected = compute()  # PyTorch's pool has run
+done, end = threading.Event(), threading.Event()
+other = threading.Thread(target=lambda: (compute(), done.set(), end.wait()))  # is in no child
+other.start(); done.wait()
 child = os.fork()
 if child == 0:
+    seconds = convgrad.torch._bridge.library_seconds if {before} else 0
     convgrad.torch.enable()
     try:
         results = compute()
-        started = convgrad.torch._bridge.library_seconds > 0
-        print(started and (not {before} or results == expected), flush=True)
+        computed = convgrad.torch._bridge.library_seconds > seconds
+        alone = convgrad.torch._bridge.other_threads() == 0
+        print(computed and alone and (not {before} or results == expected), flush=True)
     finally:
         os._exit(0)
+end.set()
 os.waitpid(child, 0)
 print(len(expected))
 """

@@ -246,7 +246,12 @@ LineSlots SlotsOf(const Contraction& c, const DirectTiling& t, int64_t columns) 
   };
   const int64_t lines = PowerOfTwo(std::min(SpanOf(height, 1), height.limit));
   s.keeps_lines = s.keeps_planes = true;
-  if (depth.taps > 1 && fits(std::min(SpanOf(depth, 1), depth.limit), height.limit)) return s;
+  // At least as many lines as it would take without planes: a phase or a part of the taps that has
+  // one plane has room for them.
+  if (depth.taps > 1 &&
+      fits(std::min(SpanOf(depth, 1), depth.limit), std::max(height.limit, lines))) {
+    return s;
+  }
   s.keeps_planes = false;
   if (fits(depth.taps, lines)) return s;
   s.keeps_lines = false;
@@ -368,86 +373,99 @@ std::string DirectRefusal(const Problem& problem, int threads, int64_t limit) {
   return "";
 }
 
+namespace {
+
+DirectTiling AlongTapsTilingOf(const Contraction& all, const Problem& p, const Problem& problem,
+                               int threads, int64_t limit) {
+  DirectTiling t;
+  for (const bool slabs : {true, false}) {
+    t = AlongTapsTiling(all, p);
+    CutChunks(all, problem, threads, slabs, t);
+    t.block_tasks = CeilDiv(t.blocks, t.blocks_each);
+    t.slots = TasksAtOnce(problem, t, threads);
+    if (limit < 0 || t.workspace_bytes() <= limit) break;
+  }
+  return t;
+}
+
+// Of lines of images, parts for every thread, and no more than stay in L1 while one position of
+// them is copied after the other.
+void CutImages(const Contraction& c, const Problem& p, const Problem& problem, int threads,
+               DirectTiling& t) {
+  constexpr int64_t kLeast = 16, kMost = 64;
+  if (c.sum_pixels || c.images >= problem.batch || p.groups != problem.groups) return;
+  const int64_t each = CeilDiv(c.axes[kAxes - 1].pixels, 4 * int64_t{threads});
+  t.columns = std::min(t.columns, std::clamp(each, kLeast, kMost));
+}
+
+// As many blocks at once as the cache holds, where the same lines of them are next to each other in
+// memory: up to 8 KiB of each position, if need be of fewer columns.
+void CutBlocks(const Contraction& c, const VectorUnit& unit, DirectTiling& t) {
+  const int64_t wanted = std::min<int64_t>(t.blocks, 2048 / t.lanes);
+  const int64_t least = 4 * SpanOf(c.axes[2], 1);
+  const int64_t floats = unit.l2_bytes / 4 * 3 / int64_t{sizeof(float)};
+  // In place, sums are loaded and stored for every few pixels: with what these read, they stay in
+  // L2 (Neoverse-N1, 12304 channels, 4 taps: all at once 39 ms, 4096 34, 1024 43; not measured
+  // on others).
+  const int64_t most_summed = 4096 / t.lanes;
+  for (;; t.columns = CeilDiv(t.columns, 2)) {
+    t.blocks_each = 1;
+    t.blocks_each = std::clamp<int64_t>(floats / TaskFloats(c, t), 1, t.blocks);
+    if (c.sum_pixels && t.in_place && CarriedPositions(c, t) == 0)
+      t.blocks_each = std::min(t.blocks_each, most_summed);
+    if (t.blocks_each >= wanted || t.columns < 2 * std::max<int64_t>(least, 16)) break;
+  }
+}
+
+}  // namespace
+
 DirectTiling DirectTilingOf(const Problem& problem, int threads, int64_t limit) {
   const Problem p = WithLines(problem);
   const Contraction all = MakeLargestPlainContraction(p);
   if (IsAlongPixels(all, p)) return AlongPixelsTiling(all, p, threads);
-  if (IsAlongTaps(all, p)) {
-    DirectTiling t;
-    for (const bool slabs : {true, false}) {
-      t = AlongTapsTiling(all, p);
-      CutChunks(all, problem, threads, slabs, t);
-      t.block_tasks = CeilDiv(t.blocks, t.blocks_each);
-      t.slots = TasksAtOnce(problem, t, threads);
-      if (limit < 0 || t.workspace_bytes() <= limit) break;
-    }
-    return t;
-  }
+  if (IsAlongTaps(all, p)) return AlongTapsTilingOf(all, p, problem, threads, limit);
   const VectorUnit unit = PickedVectorUnit(p.type);
-  const DirectTiling stack = TilingOfParts(all, p, unit.lanes, DirectTiling::kStackFloats);
+  DirectTiling stack = TilingOfParts(all, p, unit.lanes, DirectTiling::kStackFloats);
   // Lines from the second-level cache. Each part of the taps copies them again: as few as it takes.
   const int64_t block_floats = unit.l2_bytes / 8 / int64_t{sizeof(float)};
   const bool many_taps = stack.columns == 0;
-  DirectTiling t = many_taps ? TilingOfManyTaps(all, p, unit) : stack;
+  DirectTiling first = many_taps ? TilingOfManyTaps(all, p, unit) : stack;
   if (stack.tap_parts > 1) {
-    t = TilingOfParts(all, p, unit.lanes, std::max(block_floats, DirectTiling::kStackFloats));
+    first = TilingOfParts(all, p, unit.lanes, std::max(block_floats, DirectTiling::kStackFloats));
   }
-  const Contraction c = OfTaps(all, t, 0);  // no part has more
-  // Of lines of images, parts for every thread, and no more than stay in L1 while one position of
-  // them is copied after the other.
-  const bool of_images = !c.sum_pixels && c.images < problem.batch && p.groups == problem.groups;
-  const auto cut_images = [&](DirectTiling& tiling) {
-    constexpr int64_t kLeast = 16, kMost = 64;
-    const int64_t each = CeilDiv(c.axes[kAxes - 1].pixels, 4 * int64_t{threads});
-    if (of_images) tiling.columns = std::min(tiling.columns, std::clamp(each, kLeast, kMost));
-  };
+  const Contraction c = OfTaps(all, first, 0);  // no part has more
   const auto cut = [&](DirectTiling& tiling) {
     if (!c.sum_pixels) CutPixels(c, threads, tiling);
     tiling.slots = TasksAtOnce(problem, tiling, threads);
   };
-  t.on_stack = false;
-  if (!many_taps) CutColumns(c, block_floats, kFewColumns, t);
-  cut_images(t);
+  first.on_stack = false;
+  if (!many_taps) CutColumns(c, block_floats, kFewColumns, first);
+  CutImages(c, p, problem, threads, first);
   const bool channels_inside = c.g.channel == 1 || c.v.o == 1;
-  // Lines that have to be turned are worth half of the cache, if all of the planes that taps read
-  // stay there: else each of them is turned for every plane of taps (Neoverse-N1, 3x3x3, 64
-  // channels of 16x32x32: 9.2 ms, so 7.5; groups of 4 of 8x28x28 13.1, so 11.9).
-  t.line_floats = (channels_inside ? 1 : 4) * block_floats;
-  t.most_lines = t.line_floats / 8;
-  if (channels_inside) {
-    // The same lines of several blocks are next to each other in memory: up to 8 KiB of each
-    // position, if need be of fewer columns.
-    const int64_t wanted = std::min<int64_t>(t.blocks, 2048 / t.lanes);
-    const int64_t least = 4 * SpanOf(c.axes[2], 1);
-    const int64_t floats = unit.l2_bytes / 4 * 3 / int64_t{sizeof(float)};
-    // In place, sums are loaded and stored for every few pixels: with what these read, they stay in
-    // L2 (Neoverse-N1, 12304 channels, 4 taps: all at once 39 ms, 4096 34, 1024 43; not measured
-    // on others).
-    const int64_t most_summed = 4096 / t.lanes;
-    for (;; t.columns = CeilDiv(t.columns, 2)) {
-      t.blocks_each = 1;
-      t.blocks_each = std::clamp<int64_t>(floats / TaskFloats(c, t), 1, t.blocks);
-      if (c.sum_pixels && t.in_place && CarriedPositions(c, t) == 0)
-        t.blocks_each = std::min(t.blocks_each, most_summed);
-      if (t.blocks_each >= wanted || t.columns < 2 * std::max<int64_t>(least, 16)) break;
-    }
+  // Lines that have to be turned are worth half of the cache: so, more often all planes that taps
+  // read stay there, and no line is turned for every plane of taps (Neoverse-N1, 3x3x3, 64 channels
+  // of 16x32x32: 9.2 ms, so 7.3; groups of 4 of 8x28x28 13.1, so 12.0).
+  for (const int64_t share : {channels_inside ? 1 : 4, 1}) {
+    DirectTiling t = first;
+    t.line_floats = share * block_floats;
+    t.most_lines = t.line_floats / 8;
+    if (channels_inside) CutBlocks(c, unit, t);
+    if (c.sum_pixels) CutChunks(c, problem, threads, true, t);
+    t.block_tasks = CeilDiv(t.blocks, t.blocks_each);
+    // No phase may take more than the largest.
+    const LineSlots slots = MemoryOf(c, t).slots;
+    t.sparse = slots.sparse;
+    t.line_floats = slots.floats();
+    t.most_lines = slots.count();
+    t.task_floats = CeilDiv(TaskFloats(c, t), 16) * 16;
+    t.on_stack = t.task_floats <= DirectTiling::kStackFloats;
+    cut(t);
+    if (limit < 0 || many_taps || t.workspace_bytes() <= limit) return t;
   }
-  if (c.sum_pixels) CutChunks(c, problem, threads, true, t);
-  t.block_tasks = CeilDiv(t.blocks, t.blocks_each);
-  // No phase may take more than the largest.
-  const LineSlots slots = MemoryOf(c, t).slots;
-  t.sparse = slots.sparse;
-  t.line_floats = slots.floats();
-  t.most_lines = slots.count();
-  t.task_floats = CeilDiv(TaskFloats(c, t), 16) * 16;
-  t.on_stack = t.task_floats <= DirectTiling::kStackFloats;
-  cut(t);
-  if (limit < 0 || many_taps || t.workspace_bytes() <= limit) return t;
-  t = stack;
-  cut_images(t);
-  t.sparse = MemoryOf(OfTaps(all, t, 0), t).slots.sparse;
-  cut(t);
-  return t;
+  CutImages(c, p, problem, threads, stack);
+  stack.sparse = MemoryOf(OfTaps(all, stack, 0), stack).slots.sparse;
+  cut(stack);
+  return stack;
 }
 
 void RunDirect(const Problem& problem, const Operands& operands, float beta, const Team& team,

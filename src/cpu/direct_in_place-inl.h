@@ -291,13 +291,11 @@ class LinesInPlace : public DirectTaskOf<T, U, LinesInPlace<T, U>> {
   // The positions of taps on `pixels` pixels, from `first` on, in the line of taps that no line of
   // pixels before this one has read. Positions that are skipped are not worth their time.
   void FetchPlaces(int64_t i, const T* line, int64_t first, int64_t pixels) const {
-    const GatherAxis& height = c_.axes[1];
-    if (line == nullptr || i % height.taps != (height.tap_step < 0 ? 0 : height.taps - 1)) return;
-    if (std::abs(last_.tap_step) != 1 || last_.pixel_step > last_.taps) return;
-    const int64_t reach = (last_.taps - 1) * last_.tap_step;
-    const int64_t begin = std::max<int64_t>(0, first + std::min<int64_t>(0, reach));
-    const int64_t end = std::min(
-        last_.limit, first + (pixels - 1) * last_.pixel_step + std::max<int64_t>(0, reach) + 1);
+    const int64_t lines = c_.axes[1].taps;
+    if (line == nullptr || i % lines != lines - 1) return;
+    if (last_.tap_step != 1 || last_.pixel_step > last_.taps) return;
+    const int64_t begin = std::max<int64_t>(0, first);
+    const int64_t end = std::min(last_.limit, first + (pixels - 1) * last_.pixel_step + last_.taps);
     if (begin < end) Fetch(line + begin * c_.g.at[2], c_.g.at[2], end - begin);
   }
 
@@ -314,10 +312,14 @@ class LinesInPlace : public DirectTaskOf<T, U, LinesInPlace<T, U>> {
   // What the next line of pixels reads there, in the order of memory, to L2. Beyond the last line
   // nothing is read. Inline: GCC takes a call that only prefetches for one without effect.
   HWY_INLINE void FetchNextLine(const T* line, int64_t begin, int64_t pixels) const {
-    if (line == nullptr) return;
+    if (line == nullptr || o_count_ * int64_t{sizeof(T)} > kLongRowBytes) return;
     constexpr int64_t kCacheLine = 64 / sizeof(T);
-    const T* from = line + Distance(1, c_.axes[1].pixel_step, c_.g.at[1]) + begin * c_.g.at[2];
-    for (int64_t p = 0; p < pixels; ++p, from += c_.g.at[2]) {
+    const int64_t first =
+        last_.first + begin + std::max<int64_t>(0, (last_.taps - 1) * last_.tap_step);
+    const int64_t end = std::min(last_.limit, first + pixels);
+    const T* const next = line + Distance(1, c_.axes[1].pixel_step, c_.g.at[1]);
+    for (int64_t p = std::max<int64_t>(0, first); p < end; ++p) {
+      const T* const from = next + p * c_.g.at[2];
       for (int64_t c = 0; c < o_count_; c += kCacheLine) __builtin_prefetch(from + c, 0, 2);
     }
   }
