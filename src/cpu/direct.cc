@@ -445,7 +445,7 @@ DirectTiling DirectTilingOf(const Problem& problem, int threads, int64_t limit) 
   // Lines that have to be turned are worth half of the cache: so, more often all planes that taps
   // read stay there, and no line is turned for every plane of taps (Neoverse-N1, 3x3x3, 64 channels
   // of 16x32x32: 9.2 ms, so 7.3; groups of 4 of 8x28x28 13.1, so 12.0).
-  for (const int64_t share : {channels_inside ? 1 : 4, 1}) {
+  for (int64_t share = channels_inside ? 1 : 4; share > 0; share /= 4) {
     DirectTiling t = first;
     t.line_floats = share * block_floats;
     t.most_lines = t.line_floats / 8;
