@@ -230,33 +230,41 @@ def layers(files):
 def overhead():
     """Of the smallest call over the library's own time: by the bridge's kernels, which are C++, and
     by the plain functions, on which a bridge in Python would stand. PyTorch's own part comes on top
-    of both."""
+    of both. Where it has to be asked which of its backends is replaced, that is the bridge's."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
-    x, w = torch.randn(1, 4, 4, 4), torch.randn(4, 4, 3, 3) / 16
-    geometry = ([1, 1], [1, 1], [1, 1], False, [0, 0], 1)
-    window = dict(strides=(1, 1), pads_begin=(1, 1), pads_end=(1, 1), dilations=(1, 1), threads=1,
-                  data_format="NCX", weights_format="OIX")  # fmt: skip
+    image = torch.randn(1, 4, 4, 4)
+    image_last = image.to(memory_format=torch.channels_last)
+    volume = torch.randn(1, 4, 4, 4, 4).to(memory_format=torch.channels_last_3d)
     with convgrad.torch.enabled():
         bridge = convgrad.torch._bridge
-    calls = {
-        "forward": (lambda: bridge.convolution(x, w, None, *geometry),
-                    lambda: convgrad.convolution(x, w, **window)),
-        "backward": (lambda: bridge.convolution_backward(x, x, w, [4], *geometry, [True] * 3),
-                     lambda: convgrad.convolution_backward(x, w, x, **window)),
-    }  # fmt: skip
     print("\n| smallest call, us | library | bridge beyond it | plain functions beyond it |")
     print("|---|---|---|---|")
-    for name, (of_bridge, plain) in calls.items():
-        best = [float("inf")] * 3
-        for _ in range(100):
-            before = bridge.library_seconds
-            seconds = timed(lambda: [of_bridge() for _ in range(100)])
-            library = bridge.library_seconds - before
-            plainly = timed(lambda: [plain() for _ in range(100)])
-            best = list(map(min, best, (library, seconds - library, plainly)))
-        library, beyond, plainly = (seconds / 100 * 1e6 for seconds in best)
-        print(f"| {name} | {library:.1f} | {beyond:.1f} | {plainly - library:.1f} |", flush=True)
+    for name, x, taps in (("3x3", image, 3), ("1x1, channels-last source, asks", image_last, 1),
+                          ("3x3x3, channels last, asks", volume, 3)):  # fmt: skip
+        axes = x.dim() - 2
+        w = torch.randn(4, 4, *[taps] * axes) / 16
+        pad = [taps // 2] * axes
+        geometry = ([1] * axes, pad, [1] * axes, False, [0] * axes, 1)
+        window = dict(strides=geometry[0], pads_begin=pad, pads_end=pad, dilations=geometry[2],
+                      threads=1, data_format="NCX", weights_format="OIX")  # fmt: skip
+        calls = {
+            "forward": (lambda: bridge.convolution(x, w, None, *geometry),
+                        lambda: convgrad.convolution(x, w, **window)),
+            "backward": (lambda: bridge.convolution_backward(x, x, w, [4], *geometry, [True] * 3),
+                         lambda: convgrad.convolution_backward(x, w, x, **window)),
+        }  # fmt: skip
+        for direction, (of_bridge, plain) in calls.items():
+            best = [float("inf")] * 3
+            for _ in range(100):
+                before = bridge.library_seconds
+                seconds = timed(lambda: [of_bridge() for _ in range(100)])
+                library = bridge.library_seconds - before
+                plainly = timed(lambda: [plain() for _ in range(100)])
+                best = list(map(min, best, (library, seconds - library, plainly)))
+            library, beyond, plainly = (seconds / 100 * 1e6 for seconds in best)
+            print(f"| {direction}, {name} | {library:.1f} | {beyond:.1f} | {plainly - library:.1f} |",
+                  flush=True)  # fmt: skip
     torch.set_num_threads(threads)
 
 

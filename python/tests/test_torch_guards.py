@@ -48,8 +48,10 @@ def test_results_are_on_the_cpu_whatever_the_default(layout):
     assert direct.device.type == "cpu" and torch.equal(direct, expected[0])
 
 
+# Of one tap and channels last, PyTorch is asked which of its backends is replaced.
+@pytest.mark.parametrize("taps", [1, 3])
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_no_class_of_tensors_runs_inside_the_kernels(layout):
+def test_no_class_of_tensors_runs_inside_the_kernels(layout, taps):
     seen = []
 
     class Logged(torch.Tensor):
@@ -58,9 +60,9 @@ def test_no_class_of_tensors_runs_inside_the_kernels(layout):
             seen.append(function)
             return super().__torch_function__(function, types, arguments, keywords or {})
 
-    leaves = [integers(2, 4, 5, 5).to(memory_format=layout), integers(4, 4, 3, 3)]
+    leaves = [integers(2, 4, 5, 5).to(memory_format=layout), integers(4, 4, taps, taps)]
     leaves = [leaf.as_subclass(Logged).requires_grad_() for leaf in leaves]
-    y = torch.conv2d(*leaves, padding=1).sum().as_subclass(torch.Tensor)
+    y = torch.conv2d(*leaves, padding=taps // 2).sum().as_subclass(torch.Tensor)
     seen.clear()
     y.backward(retain_graph=True)
     own, seen[:] = list(seen), []
@@ -73,8 +75,9 @@ def test_no_class_of_tensors_runs_inside_the_kernels(layout):
     not hasattr(torch._C, "DisableTorchFunctionSubclass"),
     reason="needs modes that can be turned off",
 )
+@pytest.mark.parametrize("taps", [1, 3])
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_no_mode_runs_inside_the_kernels(layout):
+def test_no_mode_runs_inside_the_kernels(layout, taps):
     seen = []
 
     class Mode(torch.overrides.TorchFunctionMode):
@@ -82,9 +85,9 @@ def test_no_mode_runs_inside_the_kernels(layout):
             seen.append(function)
             return function(*arguments, **(keywords or {}))
 
-    x, w = integers(2, 4, 5, 5).to(memory_format=layout), integers(4, 4, 3, 3)
+    x, w = integers(2, 4, 5, 5).to(memory_format=layout), integers(4, 4, taps, taps)
     leaves = [x.requires_grad_(), w.requires_grad_()]
-    y = torch.conv2d(x, w, padding=1).sum()
+    y = torch.conv2d(x, w, padding=taps // 2).sum()
     with Mode():
         torch.autograd.backward(y, inputs=leaves, retain_graph=True)
     own, seen[:] = list(seen), []
