@@ -363,7 +363,8 @@ bool TorchBridge::WeightLast(const TorchTensor& source, const TorchTensor& weigh
 
 bool TorchBridge::Ask(const nb::object& question, const TorchTensor& source,
                       const TorchTensor& weight, const TorchGeometry& g) const {
-  // What PyTorch is asked there runs no override, so that no guard is needed where Guard() has none.
+  // What PyTorch is asked there runs no override, so that no guard is needed where Guard() has
+  // none.
   return nb::cast<bool>(question(source.object, weight.object, g.stride, g.padding, g.dilation,
                                  g.transposed, g.output_padding, g.groups));
 }
