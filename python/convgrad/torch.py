@@ -80,7 +80,8 @@ def _results_last(
     return memory_format == torch.channels_last_3d
 
 
-_KEEPING_BACKENDS = (torch._C._ConvBackend.Slow2d, torch._C._ConvBackend.SlowTranspose2d)
+_BACKENDS = getattr(torch._C, "_ConvBackend")  # which PyTorch's own types do not know
+_KEEPING_BACKENDS = (_BACKENDS.Slow2d, _BACKENDS.SlowTranspose2d)
 
 
 def _keeps_weight(
@@ -122,9 +123,9 @@ def _compare(reports: Sequence[Report]) -> Callable[..., Any]:
     def compare(direction, arguments):
         arguments = arguments[: 9 if direction == "forward" else 11]
         if direction == "forward":
-            source, weight, what, geometry = *arguments[:2], direction, arguments[3:9]
+            (source, weight), geometry, what = arguments[:2], arguments[3:9], direction
         else:
-            source, weight, geometry = *arguments[1:3], arguments[4:10]
+            (source, weight), geometry = arguments[1:3], arguments[4:10]
             what = "backward " + "".join(n for n, wanted in zip("swb", arguments[10]) if wanted)
         stride, padding, dilation, transposed, output_padding, groups = geometry
         return compare_for(

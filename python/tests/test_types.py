@@ -50,7 +50,8 @@ def test_calls(tmp_path):
     (tmp_path / "calls.py").write_text(CALLS)
     command = [sys.executable, "-m", "mypy", "--cache-dir", str(tmp_path / "cache"), "calls.py"]
     environment, path = dict(os.environ), os.path.dirname(os.path.dirname(convgrad.__file__))
-    if "site-packages" not in path:  # it looks there by itself, and refuses to be told
+    # There it looks by itself, and refuses to be told.
+    if not path.endswith(("site-packages", "dist-packages")):
         environment["MYPYPATH"] = path
     ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, env=environment)
     wrong = {int(line) for line in re.findall(r"calls.py:(\d+): error:", ended.stdout)}
