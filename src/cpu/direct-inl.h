@@ -16,6 +16,7 @@
 #include "cpu/direct_sums.h"
 #include "cpu/direct_taps-inl.h"
 #include "cpu/direct_task-inl.h"
+#include "cpu/direct_turned-inl.h"
 #include "cpu/live.h"
 #include "hwy/highway.h"
 
@@ -367,6 +368,7 @@ class CopiedLines : public DirectTaskOf<T, U, CopiedLines<T, U>> {
 
 template <class T, class U>
 HWY_NOINLINE void RunDirectTask(const DirectWork& work, const DirectTask& task, float* memory) {
+  if (work.t->turned) return RunTurnedTask<T, U>(work, task, memory);
   const auto sum_pixels = [&](auto&& lines) {
     task.adds_slabs ? lines.AddSlabs() : lines.SumPixels();
   };

@@ -6,22 +6,15 @@
 #include <utility>
 
 #include "core/text.h"
-#include "cpu/dead_taps.h"
 #include "cpu/direct_axes.h"
-#include "cpu/direct_bands.h"
 #include "cpu/direct_in_place.h"
 #include "cpu/direct_pixels.h"
+#include "cpu/direct_turned.h"
 #include "cpu/engine.h"
 #include "cpu/multiply_rate.h"
 
 namespace convgrad {
 namespace {
-
-RunDirectFunction FunctionOf(DataType type) {
-  return type == DataType::kBF16  ? RunDirectBF16
-         : type == DataType::kF16 ? RunDirectF16
-                                  : RunDirectF32;
-}
 
 // Far more than fits is as good as any: what follows cannot overflow.
 constexpr int64_t kFar = int64_t{1} << 32;
@@ -87,7 +80,7 @@ bool CutColumns(const Contraction& c, int64_t floats, int64_t least, DirectTilin
 // 0.83, 5x5 1.1, 3x3x3 of 16 channels 1.1; f16 1.0 to 1.5. Other vectors than of four lanes were
 // not measured.
 int64_t MostTapsInPlace(const Contraction& c, const Problem& p, int lanes) {
-  constexpr int64_t kMost = DirectTiling::kMostTapsInPlace, kFew = 12;
+  constexpr int64_t kMost = 27, kFew = 12;
   if (c.sum_pixels) return kMost;
   const GatherAxis& last = c.axes[kAxes - 1];
   if (!Slides(last) || lanes != 4) return kFew;
@@ -260,16 +253,6 @@ LineSlots SlotsOf(const Contraction& c, const DirectTiling& t, int64_t columns) 
   return s;
 }
 
-// wgrad: the sums of one image, where each has its own.
-DirectWork OfSample(const Problem& p, int64_t sample, DirectWork work) {
-  if (!p.per_sample.present) return work;
-  work.g = At(work.g, p.type, sample * p.x.n);
-  work.other = At(work.other, p.type, sample * p.y.n);
-  work.out = At(work.out, p.out_type, sample * p.per_sample.w);
-  work.bias_out = At(work.bias_out, p.out_type, sample * p.per_sample.bias);
-  return work;
-}
-
 // Tasks at a time: a thread that is given less than 10 us of work costs more than it does.
 int64_t TasksAtOnce(const Problem& p, const DirectTiling& t, int threads) {
   const int64_t tasks = p.samples() * t.block_tasks * t.image_tasks * t.bands * t.column_tasks *
@@ -417,9 +400,88 @@ void CutBlocks(const Contraction& c, const VectorUnit& unit, DirectTiling& t) {
   }
 }
 
+// Positions of a plane follow each other.
+bool HasDensePlanes(const PixelStrides& of, const std::array<int64_t, kAxes>& extents) {
+  int64_t dense = 1;
+  for (int a = kAxes - 1; a >= 0; --a) {
+    if (extents[a] > 1 && of.s[a] != dense) return false;
+    dense *= extents[a];
+  }
+  return of.c != 1;
+}
+
+// Most positions of a channel, in x and y together, for which turning whole planes is worth it.
+// Neoverse-N1, 3x3, time of planes / of lines: f32 of stride one fprop and dgrad 9x9 0.67, 12x12
+// 0.87, 16x16 1.13, wgrad 0.54, 0.63, 0.62, 20x20 0.88, 28x28 1.0; of stride two, 20x20 and 28x28,
+// fprop 0.90 and 0.99, wgrad 0.76 and 0.96, dgrad 0.36 and 0.40, but 56x56 1.0. bf16 of stride one,
+// 20x20: 0.86, 0.96, 0.72.
+int64_t MostPlanePositions(const Problem& p, int64_t phases) {
+  if (phases > 1) return TurnedPlanes::kMostPositions;
+  if (p.pass == Pass::kWgrad) return 1024;
+  const Axis& last = p.axes[kAxes - 1];
+  return p.type == DataType::kF32 && last.stride == 1 ? 320 : 800;
+}
+
+// Depthwise planes that are worth being turned as a whole, see direct_turned.h; `p` with planes.
+bool HasTurnedPlanes(const Problem& p, int lanes) {
+  if (p.ci != 1 || p.co != 1 || p.groups < 2 || p.groups % lanes != 0) return false;
+  int64_t taps = 1, phases = 1;
+  std::array<int64_t, kAxes> in{}, out{};
+  for (int a = 0; a < kAxes; ++a) {
+    const Axis& axis = p.axes[a];
+    // Each by itself first: products of extents may be more than can be counted.
+    if (axis.in < 1 || axis.out < 1 || axis.taps < 1) return false;
+    if (std::max({axis.in, axis.out, axis.taps}) > TurnedPlanes::kMostPositions) return false;
+    in[a] = axis.in;
+    out[a] = axis.out;
+    taps *= axis.taps;
+    if (p.pass == Pass::kDgrad) phases *= std::min(axis.stride, axis.in);
+  }
+  return taps <= DirectTiling::kMostTapsInPlace && phases <= TurnedPlanes::kMostPhases &&
+         TurnedPlanes::PositionsOf(p) <= MostPlanePositions(p, phases) && HasDensePlanes(p.x, in) &&
+         HasDensePlanes(p.y, out);
+}
+
+// As many blocks at once as stay in L2 with what they are turned to: tables of positions are made
+// once for all of them.
+std::optional<DirectTiling> TurnedTiling(const Problem& problem, int threads, int64_t limit) {
+  const Problem p = WithPlanes(problem);
+  const VectorUnit unit = PickedVectorUnit(p.type);
+  if (!HasTurnedPlanes(p, unit.lanes)) return std::nullopt;
+  const Contraction c = MakeLargestPlainContraction(p);
+  const int64_t phases = p.pass == Pass::kDgrad ? CountPlainPhases(p) : 1;
+  for (const int64_t floats :
+       {unit.l2_bytes / 4 / int64_t{sizeof(float)}, DirectTiling::kStackFloats / 2}) {
+    DirectTiling t;
+    t.vector_lanes = unit.lanes;
+    t.turned = t.in_place = true;
+    t.lanes = t.used = LanesOfBlock(unit.lanes);
+    t.blocks = CeilDiv(p.groups, t.used);
+    t.columns = std::min(c.axes[kAxes - 1].pixels, DirectTiling::kMostColumnsInPlace);
+    t.plane_positions = TurnedPlanes::PositionsOf(p);
+    t.blocks_each = std::clamp<int64_t>(floats / (t.plane_positions * t.lanes), 1, t.blocks);
+    if (c.sum_pixels) CutChunks(c, problem, threads, limit < 0, t);
+    t.block_tasks = CeilDiv(t.blocks, t.blocks_each);
+    if (!c.sum_pixels && threads > 1) {
+      t.image_tasks = std::clamp<int64_t>(CeilDiv(4 * threads, t.block_tasks), 1,
+                                          std::max<int64_t>(1, p.batch));
+    }
+    // Neighbours in different banks of L1: a Neoverse-N1 loads two vectors in a cycle then. Vectors
+    // that are wider would lie across its lines.
+    t.plane_width = t.blocks_each * t.lanes + (unit.lanes == 4 ? 4 : 0);
+    t.task_floats = CeilDiv(t.plane_positions * t.plane_width, 16) * 16 +
+                    phases * CeilDiv(TaskFloats(c, t), 16) * 16;
+    t.on_stack = t.task_floats <= DirectTiling::kStackFloats;
+    t.slots = TasksAtOnce(problem, t, threads);
+    if (limit < 0 || t.workspace_bytes() <= limit) return t;
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 DirectTiling DirectTilingOf(const Problem& problem, int threads, int64_t limit) {
+  if (const auto turned = TurnedTiling(problem, threads, limit)) return *turned;
   const Problem p = WithLines(problem);
   const Contraction all = MakeLargestPlainContraction(p);
   if (IsAlongPixels(all, p)) return AlongPixelsTiling(all, p, threads);
@@ -468,94 +530,19 @@ DirectTiling DirectTilingOf(const Problem& problem, int threads, int64_t limit) 
   return stack;
 }
 
-void RunDirect(const Problem& problem, const Operands& operands, float beta, const Team& team,
-               void* workspace, int64_t workspace_bytes) {
-  const Problem p = WithLines(problem);
-  const DirectTiling t = DirectTilingOf(problem, team.threads, workspace_bytes);
-  const bool wgrad = p.pass == Pass::kWgrad;
-  const bool own_bias = wgrad && p.bias.present && !p.bias.sums_x;
-  const Team crew = team.Of(t.slots);
-  float* const memory =
-      reinterpret_cast<float*>((reinterpret_cast<uintptr_t>(workspace) + 63) / 64 * 64);
-  float* const slabs = memory + (t.on_stack ? 0 : t.slots * t.task_floats);
-  DirectWork work{.t = &t,
-                  .groups = p.groups,
-                  .w_group = p.w.g,
-                  .g = p.pass == Pass::kDgrad ? operands.y : operands.x,
-                  .other = wgrad ? operands.y : operands.w,
-                  .out = operands.out,
-                  .bias = p.bias.present && !wgrad ? operands.bias : nullptr,
-                  .bias_stride = p.bias.stride,
-                  .bias_out = own_bias ? operands.bias_out : nullptr,
-                  .beta = beta,
-                  .f32_out = p.out_type == DataType::kF32,
-                  .slabs = t.slab_floats > 0 ? slabs : nullptr};
-  const RunDirectFunction run = FunctionOf(p.type);
-  const auto blocks_of = [&](int64_t i) {
-    return Range{i * t.blocks_each, std::min(t.blocks, (i + 1) * t.blocks_each)};
-  };
-  const auto memory_of = [&](int slot) {
-    return t.on_stack ? nullptr : memory + slot * t.task_floats;
-  };
-  if (!wgrad) {
-    const int64_t phases = CountPlainPhases(p), parts = t.bands * t.column_tasks;
-    const PhaseBands of = MakePhaseBands(p, t, PickedVectorUnit(p.type).l2_bytes);
-    ForRanges(crew, t.image_tasks * t.block_tasks * parts, 1, [&](int slot, int64_t i, int64_t) {
-      const int64_t band = i / t.column_tasks % t.bands, part = i % t.column_tasks;
-      const int64_t image = i / parts / t.block_tasks;
-      for (int64_t at = 0; at < phases * of.count(); ++at) {
-        const int64_t first = at / (of.together * of.count()) * of.together;
-        const Contraction c = MakePlainContraction(p, first + at % of.together);
-        DirectWork own = work;
-        own.c = &c;
-        const int64_t lines = c.axes[0].pixels * c.axes[1].pixels, columns = c.axes[2].pixels;
-        const DirectTask all{
-            .blocks = blocks_of(i / parts % t.block_tasks),
-            .images = {p.batch * image / t.image_tasks, p.batch * (image + 1) / t.image_tasks},
-            .lines = {lines * band / t.bands, lines * (band + 1) / t.bands},
-            .columns = {columns * part / t.column_tasks, columns * (part + 1) / t.column_tasks}};
-        const DirectTask task = of.Of(all, at / of.together % of.count());
-        if (task.lines.size() > 0 && task.columns.size() > 0) run(own, task, memory_of(slot));
-      }
-    });
-    return;
-  }
-  FillDeadTaps(problem, operands.out, beta, team);
-  const Contraction all = MakePlainContraction(p, 0);
-  const int64_t chunks = MakeChunks(all).count(), parts = t.tap_parts;
-  const int64_t tasks = t.block_tasks * t.chunk_parts * parts;
-  // The bias is summed beside the first part of the taps.
-  const auto run_part = [&](DirectWork own, const DirectTask& task, int64_t part, int slot) {
-    const Contraction c = OfTaps(all, t, part);
-    own.c = &c;
-    if (part > 0) own.bias_out = nullptr;
-    if (own.slabs != nullptr) own.slabs += part * (t.slab_floats / parts);
-    run(own, task, memory_of(slot));
-  };
-  ForRanges(crew, problem.samples() * tasks, 1, [&](int slot, int64_t i, int64_t) {
-    const int64_t of_chunks = i / parts % t.chunk_parts;
-    run_part(
-        OfSample(problem, i / tasks, work),
-        {.blocks = blocks_of(i / parts / t.chunk_parts % t.block_tasks),
-         .chunks = {chunks * of_chunks / t.chunk_parts, chunks * (of_chunks + 1) / t.chunk_parts}},
-        i % parts, slot);
-  });
-  if (work.slabs != nullptr) {
-    ForRanges(crew, t.blocks * parts, 1, [&](int slot, int64_t i, int64_t) {
-      const int64_t b = i / parts;
-      run_part(work, {.blocks = {b, b + 1}, .adds_slabs = true}, i % parts, slot);
-    });
-  }
-  if (p.bias.present && !own_bias) RunBiasGradient(problem, operands, beta, team);
-}
-
 std::string DirectText(const Problem& problem, int threads, int64_t limit) {
   const DirectTiling t = DirectTilingOf(problem, threads, limit);
   const Contraction c = MakeLargestPlainContraction(WithLines(problem));
-  const std::string widened =
-      t.in_place ? ", widened to f32 when it is loaded" : ", widened to f32 when a line is copied";
+  const std::string widened = t.turned     ? ", widened to f32 when it is turned"
+                              : t.in_place ? ", widened to f32 when it is loaded"
+                                           : ", widened to f32 when a line is copied";
   const std::string unit = Join("; ", PickedVectorUnit(problem.type).name,
                                 problem.type == DataType::kF32 ? "" : widened);
+  if (t.turned) {
+    return Join("blocks of ", t.used, " channels, ", t.blocks_each, " of ", t.blocks,
+                " in a task, whose planes are turned; vectors along channels",
+                t.chunk_parts > 1 ? ", chunks side by side" : "", unit);
+  }
   if (t.along_taps) {
     return Join(t.blocks_each, " of ", t.blocks, " channels in a task; vectors along taps",
                 t.chunk_parts > 1 ? ", chunks side by side" : "", unit);

@@ -42,7 +42,7 @@ inline bool HasFours(const Contraction& c, int vector_lanes) {
 struct DirectTiling {
   static constexpr int64_t kStackFloats = 20 << 10;
   static constexpr int64_t kMostLines = Chunks::kLongest;  // of taps
-  static constexpr int64_t kMostTapsInPlace = 27;
+  static constexpr int64_t kMostTapsInPlace = 64;
   static constexpr int64_t kMostColumnsInPlace = 64;
 
   int vector_lanes = 4;
@@ -51,6 +51,7 @@ struct DirectTiling {
   bool in_place = false;       // nothing is copied: see direct_in_place.h
   bool carries = false;        // in place, positions from tile to tile
   std::optional<bool> sparse;  // copied lines have only positions that are read
+  bool turned = false;         // planes, and then in place: see direct_turned.h
   bool along_pixels = false;   // lanes are pixels, a block is a channel: see direct_pixels.h
   bool along_taps = false;     // lanes are taps, a block is a channel: see direct_taps.h
   int64_t lanes = 16;          // of a block of o
@@ -65,12 +66,14 @@ struct DirectTiling {
   int64_t chunk_parts = 1;   // of chunks that are summed side by side
   int64_t tap_parts = 1;     // of more taps than fit into the memory of a task, and their taps
   std::array<int64_t, kAxes> part_taps{};
-  int64_t line_floats = 0;  // of lines that are kept, of a block, or of a line of zeros
-  int64_t most_lines = 0;   // that are kept
-  int64_t task_floats = 0;  // memory of a task
-  int64_t slots = 1;        // tasks at a time
-  bool on_stack = false;    // their memory
-  int64_t slab_floats = 0;  // the sums of all chunks, where they are side by side
+  int64_t line_floats = 0;      // of lines that are kept, of a block, or of a line of zeros
+  int64_t most_lines = 0;       // that are kept
+  int64_t plane_width = 0;      // turned: floats from position to position
+  int64_t plane_positions = 0;  // of x and of y, of a channel
+  int64_t task_floats = 0;      // memory of a task
+  int64_t slots = 1;            // tasks at a time
+  bool on_stack = false;        // their memory
+  int64_t slab_floats = 0;      // the sums of all chunks, where they are side by side
 
   int64_t workspace_bytes() const {
     const int64_t floats = (on_stack ? 0 : slots * task_floats) + slab_floats;
@@ -113,7 +116,8 @@ struct DirectMemory {
 };
 
 struct DirectWork {
-  const Contraction* c = nullptr;  // of the first group
+  const Problem* problem = nullptr;  // turned: with planes
+  const Contraction* c = nullptr;    // of the first group; turned: none
   const DirectTiling* t = nullptr;
   int64_t groups = 1;
   int64_t w_group = 0;  // from group to group

@@ -75,7 +75,7 @@ void TurnImagesToLines(Problem& p) {
 
 }  // namespace
 
-Problem WithLines(Problem p) {
+Problem WithPlanes(Problem p) {
   if (p.per_sample.present) p.batch = 1;
   p.per_sample = {};
   if (HasGroupsOfImages(p)) {
@@ -89,6 +89,11 @@ Problem WithLines(Problem p) {
     MoveAxisFirst(p, kAxes - 1);
   }
   MergePlainAxes(p);
+  return p;
+}
+
+Problem WithLines(Problem p) {
+  p = WithPlanes(p);
   if (HasLinesOfImages(p)) TurnImagesToLines(p);
   return p;
 }

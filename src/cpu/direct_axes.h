@@ -16,6 +16,8 @@ inline int64_t PowerOfTwo(int64_t least) {
 
 // A last axis of one position, as in [N, C, T, 1], makes way: lines go along it. Of gradients for
 // each image, one. Images that can be groups are.
+Problem WithPlanes(Problem problem);
+// And images that can be lines are.
 Problem WithLines(Problem problem);
 
 }  // namespace convgrad

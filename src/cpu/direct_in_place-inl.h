@@ -20,9 +20,9 @@ HWY_BEFORE_NAMESPACE();
 namespace convgrad {
 namespace HWY_NAMESPACE {
 
-template <class T, class U>
-class LinesInPlace : public DirectTaskOf<T, U, LinesInPlace<T, U>> {
-  using Base = DirectTaskOf<T, U, LinesInPlace>;
+template <class T, class U, class W = T>
+class LinesInPlace : public DirectTaskOf<T, U, LinesInPlace<T, U, W>, W> {
+  using Base = DirectTaskOf<T, U, LinesInPlace, W>;
   friend Base;
   using Base::Bias, Base::Chain, Base::Weights;
   using Base::blocks_, Base::c_, Base::columns_, Base::finite_, Base::last_, Base::memory_,

@@ -74,7 +74,7 @@ HWY_INLINE void LoadChannels(const T* from, int64_t channels, float* to, int64_t
 // Four rows of eight elements of 16 bits: turned as they are, then widened, in as many instructions
 // as four rows of four floats take, twice.
 template <class T>
-HWY_INLINE void TurnEight(const T* from, int64_t row, float* to) {
+HWY_INLINE void TurnEight(const T* from, int64_t row, float* to, int64_t width) {
   const auto load = [&](int64_t r) HWY_ATTR {
     return vreinterpretq_u16_u8(vld1q_u8(reinterpret_cast<const uint8_t*>(from + r * row)));
   };
@@ -82,19 +82,19 @@ HWY_INLINE void TurnEight(const T* from, int64_t row, float* to) {
   const uint16x8_t even[2] = {vzip1q_u16(r0, r2), vzip2q_u16(r0, r2)};
   const uint16x8_t odd[2] = {vzip1q_u16(r1, r3), vzip2q_u16(r1, r3)};
 #pragma GCC unroll 2
-  for (int half = 0; half < 2; ++half, to += 4 * kLanes) {
+  for (int half = 0; half < 2; ++half, to += 4 * width) {
     V columns[4];
     WidenBoth(vzip1q_u16(even[half], odd[half]), columns[0], columns[1], T());
     WidenBoth(vzip2q_u16(even[half], odd[half]), columns[2], columns[3], T());
 #pragma GCC unroll 4
-    for (int i = 0; i < 4; ++i) hn::StoreU(columns[i], D(), to + i * kLanes);
+    for (int i = 0; i < 4; ++i) hn::StoreU(columns[i], D(), to + i * width);
   }
 }
 
 // And back: eight positions of four lanes, rounded, then turned.
 template <class T>
-HWY_INLINE void StoreEightTurned(const float* from, V add, T* to, int64_t row) {
-  const auto load = [&](int p) HWY_ATTR { return hn::Add(hn::LoadU(D(), from + p * kLanes), add); };
+HWY_INLINE void StoreEightTurned(const float* from, int64_t width, V add, T* to, int64_t row) {
+  const auto load = [&](int p) HWY_ATTR { return hn::Add(hn::LoadU(D(), from + p * width), add); };
   const auto two = [&](int p) HWY_ATTR { return NarrowBoth(load(p), load(p + 1), T()); };
   const auto store = [&](uint16x8_t bits, int64_t r) HWY_ATTR {
     vst1q_u8(reinterpret_cast<uint8_t*>(to + r * row), vreinterpretq_u8_u16(bits));
@@ -140,7 +140,8 @@ HWY_INLINE void LoadBlock(const TensorLine<const T>& line, int64_t positions, in
       int64_t done = 0;
 #if CONVGRAD_MULTIPLIES_BY_LANES
       if constexpr (sizeof(T) == sizeof(uint16_t)) {
-        for (; done + 8 <= whole; done += 8) TurnEight(from + done, step, at + done * kLanes);
+        for (; done + 8 <= whole; done += 8)
+          TurnEight(from + done, step, at + done * kLanes, kLanes);
       }
 #endif
       turn(from + done, whole - done, at + done * kLanes);
@@ -263,7 +264,7 @@ HWY_INLINE void StoreTurned(const TensorLine<T>& line, int64_t positions, const 
 #if CONVGRAD_MULTIPLIES_BY_LANES
   if constexpr (sizeof(T) == sizeof(uint16_t)) {
     for (; line.step == 1 && i + 8 <= positions; i += 8) {
-      StoreEightTurned(from + i * kLanes, add, line.first + i, line.channel_step);
+      StoreEightTurned(from + i * kLanes, kLanes, add, line.first + i, line.channel_step);
     }
   }
 #endif

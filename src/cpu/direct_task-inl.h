@@ -17,9 +17,9 @@ HWY_BEFORE_NAMESPACE();
 namespace convgrad {
 namespace HWY_NAMESPACE {
 
-// T: of the tensors that are read; U: of the one that is written. Lines is what derives from it: it
-// computes lines of v from those of g, or of sums from both.
-template <class T, class U, class Lines>
+// T: of the tensors that are read; U: of the one that is written; W: of weights that are read.
+// Lines is what derives from it: it computes lines of v from those of g, or of sums from both.
+template <class T, class U, class Lines, class W = T>
 class DirectTaskOf {
  public:
   DirectTaskOf(const DirectWork& work, const DirectTask& task, float* memory)
@@ -49,11 +49,19 @@ class DirectTaskOf {
 
   // v = g w: the lines and columns of the task.
   void SumTaps() {
+    PackWeights();
+    SumTapsOfImages(task_.images);
+  }
+
+  void PackWeights() {
     for (int64_t b = 0; b < blocks_; ++b) PackWeights(b);
+  }
+
+  void SumTapsOfImages(const Range& images) {
     for (int64_t at = task_.columns.begin; at < task_.columns.end; at += columns_) {
       const Range columns{at, std::min(at + columns_, task_.columns.end)};
       lines().Forget();
-      for (int64_t image = task_.images.begin; image < task_.images.end; ++image) {
+      for (int64_t image = images.begin; image < images.end; ++image) {
         for (int64_t line = task_.lines.begin; line < task_.lines.end; ++line) {
           lines().SumTapsOfLine(image, line, columns);
         }
@@ -61,12 +69,16 @@ class DirectTaskOf {
     }
   }
 
-  // w = g^T v: the chunks of the task.
+  // w = g^T v: the chunks of the task. begin(image) comes before its pixels.
   void SumPixels() {
+    SumPixels([](int64_t) {});
+  }
+  template <class Begin>
+  void SumPixels(const Begin& begin) {
     if (work_.slabs == nullptr) LoadSums();
     for (int64_t i = task_.chunks.begin; i < task_.chunks.end; ++i) {
       for (int64_t b = 0; b < blocks_; ++b) BeginChunk(b);
-      SumChunk(ChunkAt(chunks_, i));
+      SumChunk(ChunkAt(chunks_, i), begin);
       for (int64_t b = 0; b < blocks_; ++b) EndChunk(i, b);
     }
     if (work_.slabs == nullptr) StoreSums();
@@ -202,18 +214,20 @@ class DirectTaskOf {
   void PackWeights(int64_t b) {
     float* const to = Weights(b);
     std::fill(to, to + SumFloats(), 0.0f);
-    const T* const w = static_cast<const T*>(work_.other);
-    ForEachWeight(b, [&](int64_t at, int64_t offset) { to[at] = Widen(LoadAt<T>(w, offset)); });
+    const W* const w = static_cast<const W*>(work_.other);
+    ForEachWeight(b, [&](int64_t at, int64_t offset) { to[at] = Widen(LoadAt<W>(w, offset)); });
     finite_ = finite_ && AllFinite(to, SumFloats());
     for (int64_t l = 0; l < LanesOf(b) && work_.bias != nullptr; ++l) {
       const int64_t o = o_first_ + b * t_.used + l;
-      to[PlaceOf(l, terms_)] = Widen(LoadAt<T>(work_.bias, o * work_.bias_stride)) + 0.0f;
+      to[PlaceOf(l, terms_)] = Widen(LoadAt<W>(work_.bias, o * work_.bias_stride)) + 0.0f;
     }
   }
 
   // Pixels of a chunk, line by line, cut where parts of columns are.
-  void SumChunk(const Chunk& chunk) {
+  template <class Begin>
+  void SumChunk(const Chunk& chunk, const Begin& begin) {
     for (int64_t image = chunk.outer.begin; image < chunk.outer.end; ++image) {
+      begin(image);
       for (int64_t pixel = chunk.inner.begin; pixel < chunk.inner.end;) {
         const int64_t line = pixel / last_.pixels, column = pixel % last_.pixels;
         const int64_t end = std::min((column / columns_ + 1) * columns_, last_.pixels);
