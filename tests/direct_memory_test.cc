@@ -12,6 +12,7 @@
 #include "cpu/direct.h"
 #include "cpu/direct_axes.h"
 #include "cpu/direct_bands.h"
+#include "cpu/direct_turned.h"
 
 namespace convgrad::tests {
 namespace {
@@ -90,7 +91,7 @@ int64_t PartsOf(const Problem& p, const DirectTiling& t) {
 }
 
 TEST(DirectMemory, HasRoomForEveryPhaseAndPart) {
-  int planned = 0, several = 0, in_workspace = 0;
+  int planned = 0, several = 0, in_workspace = 0, turned = 0;
   RandomDirect random(7, true);
   Problem p;
   for (int k = 0; k < 60'000; ++k) {
@@ -109,6 +110,18 @@ TEST(DirectMemory, HasRoomForEveryPhaseAndPart) {
       ASSERT_EQ(run.slots, t.slots);
       ++planned;
       if (t.along_pixels) continue;
+      if (t.turned) {
+        ++turned;
+        const Problem planes = WithPlanes(p);
+        int64_t floats = TurnedPlanes::FloatsOf(t.plane_positions, t.plane_width);
+        ASSERT_LE(CountPlainPhases(planes), TurnedPlanes::kMostPhases);
+        for (int64_t i = 0; i < CountPlainPhases(planes); ++i) {
+          const Contraction c = MakePlainContraction(planes, i);
+          floats += TurnedPlanes::FloatsOf(1, MemoryOf(c, t).floats(t.blocks_each));
+        }
+        ASSERT_LE(floats, t.on_stack ? DirectTiling::kStackFloats : t.task_floats);
+        continue;
+      }
       const Problem lines = WithLines(p);
       const int64_t parts = PartsOf(lines, t), some = std::min<int64_t>(parts, 200);
       several += parts > 1;
@@ -126,6 +139,7 @@ TEST(DirectMemory, HasRoomForEveryPhaseAndPart) {
   }
   EXPECT_GT(planned, 20'000);
   EXPECT_GT(several, 2'000);
+  EXPECT_GT(turned, 100);
   EXPECT_GT(in_workspace, 2'000);
 }
 

@@ -424,7 +424,8 @@ int64_t MostPlanePositions(const Problem& p, int64_t phases) {
 
 // Depthwise planes that are worth being turned as a whole, see direct_turned.h; `p` with planes.
 bool HasTurnedPlanes(const Problem& p, int lanes) {
-  if (p.ci != 1 || p.co != 1 || p.groups < 2 || p.groups % lanes != 0) return false;
+  // Channels are turned by fours.
+  if (p.ci != 1 || p.co != 1 || p.groups % std::max(lanes, 4) != 0) return false;
   int64_t taps = 1, phases = 1;
   std::array<int64_t, kAxes> in{}, out{};
   for (int a = 0; a < kAxes; ++a) {
@@ -442,38 +443,47 @@ bool HasTurnedPlanes(const Problem& p, int lanes) {
          HasDensePlanes(p.y, out);
 }
 
+// Turned, planes of so many floats in a task, and sums of chunks side by side or not.
+DirectTiling TurnedTilingOf(const Problem& p, const Problem& problem, int threads, int64_t floats,
+                            bool slabs) {
+  const VectorUnit unit = PickedVectorUnit(p.type);
+  const Contraction c = MakeLargestPlainContraction(p);
+  DirectTiling t;
+  t.vector_lanes = unit.lanes;
+  t.turned = t.in_place = true;
+  t.lanes = t.used = LanesOfBlock(unit.lanes);
+  t.blocks = CeilDiv(p.groups, t.used);
+  t.columns = std::min(c.axes[kAxes - 1].pixels, DirectTiling::kMostColumnsInPlace);
+  t.plane_positions = TurnedPlanes::PositionsOf(p);
+  t.blocks_each = std::clamp<int64_t>(floats / (t.plane_positions * t.lanes), 1, t.blocks);
+  if (c.sum_pixels) CutChunks(c, problem, threads, slabs, t);
+  t.block_tasks = CeilDiv(t.blocks, t.blocks_each);
+  if (!c.sum_pixels && threads > 1) {
+    t.image_tasks =
+        std::clamp<int64_t>(CeilDiv(4 * threads, t.block_tasks), 1, std::max<int64_t>(1, p.batch));
+  }
+  // Neighbours in different banks of L1: a Neoverse-N1 loads two vectors in a cycle then. Vectors
+  // that are wider would lie across its lines.
+  t.plane_width = t.blocks_each * t.lanes + (unit.lanes == 4 ? 4 : 0);
+  t.task_floats = TurnedPlanes::FloatsOf(t.plane_positions, t.plane_width) +
+                  CountPlainPhases(p) * TurnedPlanes::FloatsOf(1, TaskFloats(c, t));
+  t.on_stack = t.task_floats <= DirectTiling::kStackFloats;
+  t.slots = TasksAtOnce(problem, t, threads);
+  return t;
+}
+
 // As many blocks at once as stay in L2 with what they are turned to: tables of positions are made
 // once for all of them.
 std::optional<DirectTiling> TurnedTiling(const Problem& problem, int threads, int64_t limit) {
   const Problem p = WithPlanes(problem);
   const VectorUnit unit = PickedVectorUnit(p.type);
   if (!HasTurnedPlanes(p, unit.lanes)) return std::nullopt;
-  const Contraction c = MakeLargestPlainContraction(p);
-  const int64_t phases = p.pass == Pass::kDgrad ? CountPlainPhases(p) : 1;
   for (const int64_t floats :
        {unit.l2_bytes / 4 / int64_t{sizeof(float)}, DirectTiling::kStackFloats / 2}) {
-    DirectTiling t;
-    t.vector_lanes = unit.lanes;
-    t.turned = t.in_place = true;
-    t.lanes = t.used = LanesOfBlock(unit.lanes);
-    t.blocks = CeilDiv(p.groups, t.used);
-    t.columns = std::min(c.axes[kAxes - 1].pixels, DirectTiling::kMostColumnsInPlace);
-    t.plane_positions = TurnedPlanes::PositionsOf(p);
-    t.blocks_each = std::clamp<int64_t>(floats / (t.plane_positions * t.lanes), 1, t.blocks);
-    if (c.sum_pixels) CutChunks(c, problem, threads, limit < 0, t);
-    t.block_tasks = CeilDiv(t.blocks, t.blocks_each);
-    if (!c.sum_pixels && threads > 1) {
-      t.image_tasks = std::clamp<int64_t>(CeilDiv(4 * threads, t.block_tasks), 1,
-                                          std::max<int64_t>(1, p.batch));
+    for (const bool slabs : {true, false}) {
+      const DirectTiling t = TurnedTilingOf(p, problem, threads, floats, slabs);
+      if (limit < 0 || t.workspace_bytes() <= limit) return t;
     }
-    // Neighbours in different banks of L1: a Neoverse-N1 loads two vectors in a cycle then. Vectors
-    // that are wider would lie across its lines.
-    t.plane_width = t.blocks_each * t.lanes + (unit.lanes == 4 ? 4 : 0);
-    t.task_floats = CeilDiv(t.plane_positions * t.plane_width, 16) * 16 +
-                    phases * CeilDiv(TaskFloats(c, t), 16) * 16;
-    t.on_stack = t.task_floats <= DirectTiling::kStackFloats;
-    t.slots = TasksAtOnce(problem, t, threads);
-    if (limit < 0 || t.workspace_bytes() <= limit) return t;
   }
   return std::nullopt;
 }

@@ -108,7 +108,7 @@ class PlanesOfTask {
         turned_(TurnedPlanes::Turned(p_, width_)),
         x_(memory),
         y_(memory + TurnedPlanes::PositionsOfX(p_) * width_),
-        rest_(memory + CeilDiv(t_.plane_positions * width_, 16) * 16),
+        rest_(memory + TurnedPlanes::FloatsOf(t_.plane_positions, width_)),
         inner_{.blocks = {0, task.blocks.size()}} {}
 
  protected:
@@ -142,7 +142,7 @@ class TapsOfPlanes : public PlanesOfTask<T> {
   TapsOfPlanes(const DirectWork& work, const DirectTask& task, float* memory)
       : Base(work, task, memory),
         dgrad_(p_.pass == Pass::kDgrad),
-        phases_(dgrad_ ? CountPlainPhases(turned_) : 1) {
+        phases_(CountPlainPhases(turned_)) {
     float* own = rest_;
     for (int64_t i = 0; i < phases_; ++i) {
       c_[i] = MakePlainContraction(turned_, i);
@@ -161,7 +161,7 @@ class TapsOfPlanes : public PlanesOfTask<T> {
       }
       lines_[i].emplace(works_[i], tasks_[i], own);
       lines_[i]->PackWeights();
-      own += CeilDiv(MemoryOf(c_[i], t_).floats(t_.blocks_each), 16) * 16;
+      own += TurnedPlanes::FloatsOf(1, MemoryOf(c_[i], t_).floats(t_.blocks_each));
     }
   }
 
