@@ -80,6 +80,13 @@ struct IndexedTensor {
   }
 };
 
+// Of a tensor that is dense, in any order.
+inline size_t BytesOf(const TensorDesc& desc) {
+  int64_t bytes = SizeOf(desc.type);
+  for (const int64_t extent : desc.extents) bytes *= extent;
+  return static_cast<size_t>(bytes);
+}
+
 // FNV-1a, 64 bits, over the bytes of the elements, lowest first, in the order of their indices.
 class Digest {
  public:
@@ -176,12 +183,10 @@ class BitsCase {
     if (with_bias_ && WritesWeights(kind_)) data.push_back(bias_.data());
     return data;
   }
-  // Every byte of the outputs; only for weight gradients, whose bias is one too.
   void FillOutputs(int byte) {
-    for (tools::TensorBuffer* buffer : {&output().buffer, &bias_}) {
-      std::memset(buffer->data(), byte,
-                  static_cast<size_t>(buffer->elements() * SizeOf(buffer->desc().type)));
-    }
+    const std::vector<void*> data = OutputData();
+    const std::vector<TensorDesc> descs = OutputDescs();
+    for (size_t i = 0; i < data.size(); ++i) std::memset(data[i], byte, BytesOf(descs[i]));
   }
   Result<Plan> MakePlan(const Options& options) {
     return Plan::Make(operation_, InputDescs(), OutputDescs(), options);
@@ -193,9 +198,8 @@ class BitsCase {
     const std::vector<void*> data = OutputData();
     const std::vector<TensorDesc> descs = OutputDescs();
     for (size_t i = 0; i < data.size(); ++i) {
-      int64_t size = SizeOf(descs[i].type);
-      for (const int64_t extent : descs[i].extents) size *= extent;
-      bytes.insert(bytes.end(), static_cast<char*>(data[i]), static_cast<char*>(data[i]) + size);
+      const char* const begin = static_cast<char*>(data[i]);
+      bytes.insert(bytes.end(), begin, begin + BytesOf(descs[i]));
     }
     return bytes;
   }

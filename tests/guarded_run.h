@@ -28,12 +28,6 @@ inline std::vector<char> OracleBytes(BitsCase item, float beta) {
   return item.OutputBytes();
 }
 
-inline size_t BytesOf(const TensorDesc& desc) {
-  int64_t bytes = SizeOf(desc.type);
-  for (const int64_t extent : desc.extents) bytes *= extent;
-  return static_cast<size_t>(bytes);
-}
-
 // The output's bytes; empty on an error. Tensors begin so many bytes after where they would.
 inline std::vector<char> RunGuarded(BitsCase& item, const Options& options, bool at_end,
                                     size_t shift = 0) {
