@@ -400,49 +400,6 @@ void CutBlocks(const Contraction& c, const VectorUnit& unit, DirectTiling& t) {
   }
 }
 
-// Positions of a plane follow each other.
-bool HasDensePlanes(const PixelStrides& of, const std::array<int64_t, kAxes>& extents) {
-  int64_t dense = 1;
-  for (int a = kAxes - 1; a >= 0; --a) {
-    if (extents[a] > 1 && of.s[a] != dense) return false;
-    dense *= extents[a];
-  }
-  return of.c != 1;
-}
-
-// Most positions of a channel, in x and y together, for which turning whole planes is worth it.
-// Neoverse-N1, 3x3, time of planes / of lines: f32 of stride one fprop and dgrad 9x9 0.67, 12x12
-// 0.87, 16x16 1.13, wgrad 0.54, 0.63, 0.62, 20x20 0.88, 28x28 1.0; of stride two, 20x20 and 28x28,
-// fprop 0.90 and 0.99, wgrad 0.76 and 0.96, dgrad 0.36 and 0.40, but 56x56 1.0. bf16 of stride one,
-// 20x20: 0.86, 0.96, 0.72.
-int64_t MostPlanePositions(const Problem& p, int64_t phases) {
-  if (phases > 1) return TurnedPlanes::kMostPositions;
-  if (p.pass == Pass::kWgrad) return 1024;
-  const Axis& last = p.axes[kAxes - 1];
-  return p.type == DataType::kF32 && last.stride == 1 ? 320 : 800;
-}
-
-// Depthwise planes that are worth being turned as a whole, see direct_turned.h; `p` with planes.
-bool HasTurnedPlanes(const Problem& p, int lanes) {
-  // Channels are turned by fours.
-  if (p.ci != 1 || p.co != 1 || p.groups % std::max(lanes, 4) != 0) return false;
-  int64_t taps = 1, phases = 1;
-  std::array<int64_t, kAxes> in{}, out{};
-  for (int a = 0; a < kAxes; ++a) {
-    const Axis& axis = p.axes[a];
-    // Each by itself first: products of extents may be more than can be counted.
-    if (axis.in < 1 || axis.out < 1 || axis.taps < 1) return false;
-    if (std::max({axis.in, axis.out, axis.taps}) > TurnedPlanes::kMostPositions) return false;
-    in[a] = axis.in;
-    out[a] = axis.out;
-    taps *= axis.taps;
-    if (p.pass == Pass::kDgrad) phases *= std::min(axis.stride, axis.in);
-  }
-  return taps <= DirectTiling::kMostTapsInPlace && phases <= TurnedPlanes::kMostPhases &&
-         TurnedPlanes::PositionsOf(p) <= MostPlanePositions(p, phases) && HasDensePlanes(p.x, in) &&
-         HasDensePlanes(p.y, out);
-}
-
 // Turned, planes of so many floats in a task, and sums of chunks side by side or not.
 DirectTiling TurnedTilingOf(const Problem& p, const Problem& problem, int threads, int64_t floats,
                             bool slabs) {

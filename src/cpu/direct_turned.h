@@ -39,6 +39,9 @@ struct TurnedPlanes {
   }
 };
 
+// Whether it is worth it; `problem` with planes (direct_axes.h).
+bool HasTurnedPlanes(const Problem& problem, int vector_lanes);
+
 }  // namespace convgrad
 
 #endif  // CONVGRAD_CPU_DIRECT_TURNED_H_
