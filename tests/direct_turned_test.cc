@@ -30,9 +30,9 @@ class RandomPlanes {
   BitsProblem Make() {
     // Whole vectors of every instruction set, or of NEON and AVX2 alone; several blocks.
     const int64_t groups = OneOf<int64_t>({4, 8, 12, 16, 20, 48, 80, 176});
-    BitsProblem p{"", Between(1, 5), groups, groups, groups, {}, {}, {}, {}, {}};
+    BitsProblem p{"", Between(0, 5), groups, groups, groups, {}, {}, {}, {}, {}};
     const int64_t axes = Between(1, 3),
-                  longest = std::array<int64_t, 3>{120, 14, 7}[size_t(axes - 1)];
+                  longest = std::array<int64_t, 3>{32, 18, 9}[size_t(axes - 1)];
     for (int64_t a = 0; a < axes; ++a) {
       const int64_t in = Between(1, longest), taps = Between(1, axes == 3 ? 3 : 5);
       const int64_t dilation = taps > 1 ? OneOf<int64_t>({1, 1, 2, 3}) : 1;
@@ -91,6 +91,50 @@ TEST(DirectTurned, HasTheBitsOfContract) {
     EXPECT_GT(phases, kSanitized ? 5 : 50);
     EXPECT_GT(in_workspace, kSanitized ? 2 : 20);
     EXPECT_GT(side_by_side, 0);
+  }
+}
+
+std::string ExplainedF32(const BitsProblem& problem, OpKind kind, int threads) {
+  BitsCase item(problem, kind, DataType::kF32, {false, false}, false);
+  const Result<Plan> plan = item.MakePlan({.threads = threads, .kernel = "direct"});
+  return plan.ok() ? plan->Explain() : plan.status().message();
+}
+
+// Long lines, few channels and planes of which little is read are faster line by line.
+TEST(DirectTurned, IsForSmallPlanesOfManyChannels) {
+  const auto turned = [](const BitsProblem& problem, OpKind kind) {
+    return ExplainedF32(problem, kind, 1).find("planes are turned") != std::string::npos;
+  };
+  const BitsProblem planes[] = {
+      {"", 2, 64, 64, 64, {7, 7}, {3, 3}, {1, 1}, {1, 1}, {1, 1}},
+      {"", 2, 64, 64, 64, {14, 14}, {3, 3}, {2, 2}, {1, 1}, {1, 1}},
+      {"", 2, 64, 64, 64, {7, 7}, {7, 7}, {1, 1}, {1, 1}, {3, 3}},
+  };
+  const BitsProblem lines[] = {
+      {"", 2, 64, 64, 64, {150}, {4}, {1}, {1}, {2}},
+      {"", 2, 64, 64, 64, {12, 12}, {1, 1}, {1, 1}, {1, 1}, {0, 0}},
+      {"", 2, 4, 4, 4, {12, 12}, {3, 3}, {1, 1}, {1, 1}, {1, 1}},
+      {"", 2, 64, 64, 64, {56, 56}, {3, 3}, {1, 1}, {1, 1}, {1, 1}},
+      {"", 2, 64, 64, 64, {30}, {2}, {1}, {29}, {0}},
+  };
+  for (const OpKind kind : {OpKind::kConvolution, OpKind::kConvolutionBackwardData,
+                            OpKind::kConvolutionBackwardWeights}) {
+    for (const BitsProblem& problem : planes) EXPECT_TRUE(turned(problem, kind));
+    for (const BitsProblem& problem : lines) {
+      if (kind == OpKind::kConvolutionBackwardData && problem.dilation[0] > 1) continue;
+      EXPECT_FALSE(turned(problem, kind)) << ExplainedF32(problem, kind, 1);
+    }
+  }
+}
+
+// One image: blocks are tasks, the same number of them in each.
+TEST(DirectTurned, HasTasksForAllThreads) {
+  const BitsProblem problem{"", 1, 1024, 1024, 1024, {7, 7}, {3, 3}, {1, 1}, {1, 1}, {1, 1}};
+  for (const OpKind kind : {OpKind::kConvolution, OpKind::kConvolutionBackwardData}) {
+    const std::string text = ExplainedF32(problem, kind, 4);
+    EXPECT_TRUE(text.find("4 of 64 in a task") != std::string::npos ||
+                text.find("2 of 32 in a task") != std::string::npos)
+        << text;
   }
 }
 

@@ -17,6 +17,8 @@ namespace {
 // Sums of several chunks, and as many tasks as threads at least.
 const BitsProblem kProblem{"", 3, 1, 50, 40, {17, 15}, {3, 3}, {2, 1}, {1, 1}, {1, 1}};
 // Depthwise, and a multiplier: kernels of their own, with more on the stack.
+// (Of small planes 16 phases.)
+const BitsProblem kPlanes{"", 3, 512, 512, 512, {13, 11}, {5, 5}, {4, 4}, {1, 1}, {2, 2}};
 const BitsProblem kDepthwise{"", 3, 500, 500, 500, {17, 15}, {3, 3}, {2, 1}, {1, 1}, {1, 1}};
 const BitsProblem kMultiplied{"", 3, 100, 300, 200, {17, 15}, {3, 3}, {1, 1}, {1, 1}, {1, 1}};
 
@@ -226,7 +228,7 @@ TEST(HostThreads, NeedTheStackThatIsStated) {
   for (const DataType type : {DataType::kF32, DataType::kBF16, DataType::kF16}) {
     for (const OpKind kind : kSixNames) {
       for (const bool last : {false, true}) {
-        for (const BitsProblem& problem : {kProblem, kDepthwise, kMultiplied}) {
+        for (const BitsProblem& problem : {kProblem, kDepthwise, kPlanes, kMultiplied}) {
           BitsCase item(problem, kind, type, {last, last}, true);
           const uint64_t expected = item.Run({.threads = 1});
           for (const int64_t limit : {int64_t{0}, Options::kNoLimit}) {

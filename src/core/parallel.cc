@@ -12,6 +12,7 @@
 #if defined(CONVGRAD_OPENMP)
 #include <omp.h>
 #include <pthread.h>
+#include <sys/stat.h>
 #endif
 
 namespace convgrad {
@@ -64,9 +65,19 @@ int StartableTeam(int team) {
 }
 
 // A child of fork() has none of its parent's threads, but a runtime (GCC's) that believes it has,
-// and waits for them for ever, whoever has used it. So forks are watched from the beginning on.
+// and waits for them for ever, whoever has used it. So forks are watched from loading on; a child
+// that loads the library itself cannot know. A parent of one thread leaves none behind.
 std::atomic<bool> is_fork{false};
-[[maybe_unused]] const int watched = pthread_atfork(nullptr, nullptr, [] { is_fork = true; });
+std::atomic<bool> parent_has_threads{false};
+
+void BeforeFork() {
+  struct stat threads;  // a link for each, and two
+  parent_has_threads = stat("/proc/self/task", &threads) != 0 || threads.st_nlink > 3;
+}
+void InChild() {
+  if (parent_has_threads) is_fork = true;
+}
+[[maybe_unused]] const int watched = pthread_atfork(BeforeFork, nullptr, InChild);
 #endif
 
 // Threads for this region alone, about 30 us for each: without OpenMP, in a child of fork(), and

@@ -413,7 +413,14 @@ DirectTiling TurnedTilingOf(const Problem& p, const Problem& problem, int thread
   t.columns = std::min(c.axes[kAxes - 1].pixels, DirectTiling::kMostColumnsInPlace);
   t.plane_positions = TurnedPlanes::PositionsOf(p);
   t.blocks_each = std::clamp<int64_t>(floats / (t.plane_positions * t.lanes), 1, t.blocks);
-  if (c.sum_pixels) CutChunks(c, problem, threads, slabs, t);
+  if (c.sum_pixels) {
+    CutChunks(c, problem, threads, slabs, t);
+  } else if (threads > 1) {
+    // Of few images, tasks of fewer blocks, and as many in each.
+    const int64_t wanted = CeilDiv(4 * threads, std::max<int64_t>(1, p.batch));
+    t.blocks_each = std::min(t.blocks_each, CeilDiv(t.blocks, wanted));
+    t.blocks_each = CeilDiv(t.blocks, CeilDiv(t.blocks, t.blocks_each));
+  }
   t.block_tasks = CeilDiv(t.blocks, t.blocks_each);
   if (!c.sum_pixels && threads > 1) {
     t.image_tasks =

@@ -117,7 +117,7 @@ struct DirectMemory {
 
 struct DirectWork {
   const Problem* problem = nullptr;  // turned: with planes
-  const Contraction* c = nullptr;    // of the first group; turned: none
+  const Contraction* c = nullptr;    // of the first group; turned: of lines, or none
   const DirectTiling* t = nullptr;
   int64_t groups = 1;
   int64_t w_group = 0;  // from group to group

@@ -239,7 +239,7 @@ class LinesInPlace : public DirectTaskOf<T, U, LinesInPlace<T, U, W>, W> {
     const bool fetches = slides_ && last_.tap_step == 1 && !one_line_ && sums_.line_pixels > 0 &&
                          columns_ >= kLongRun;
     if (!fetches) Fetch(v, c_.v.at[2], pixels);
-    const void* places[DirectTiling::kMostTapsInPlace * DirectTiling::kMostColumnsInPlace];
+    const void* places[SumsInPlace::kMostPieceTaps * DirectTiling::kMostColumnsInPlace];
     const int64_t pieces = std::max<int64_t>(1, CeilDiv(last_.taps, sums_.pixel_piece));
     const int64_t first = last_.first + column * last_.pixel_step;
     ForEachLine(image, line, IsFinite(line, v, pixels), [&](int64_t i, const T* from) {

@@ -22,6 +22,7 @@ constexpr int kBlock = static_cast<int>(LanesOfBlock(kLanes));
 constexpr int kTilePixels = kUnrolledRegisters == 32 ? 8 : 4;
 constexpr int kTapPiece = kUnrolledRegisters == 32 ? 4 : 2;
 constexpr int kPixelPiece = 7;
+static_assert(kPixelPiece < SumsInPlace::kMostPieceTaps);
 // Vectors of a cache line of floats (half a line of 16 bits), if that is more than a tile has:
 // four.
 constexpr int kLineVectors = kLanes == 4 && kUnrolledRegisters == 32 ? 4 : 0;

@@ -68,6 +68,7 @@ struct PixelsInPlace {
 
 struct SumsInPlace {
   static constexpr int kMostPixels = 8;
+  static constexpr int kMostPieceTaps = 8;  // where pixels are summed
   // Whether tiles of one line of taps have positions that are carried: of NEON.
   static constexpr bool Carries(int lanes) { return lanes == 4; }
   static constexpr int64_t kMostCarriedTaps = 4;

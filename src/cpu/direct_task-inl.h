@@ -131,7 +131,7 @@ class DirectTaskOf {
 
   // beta * out; a chain goes on from its very bits.
   void LoadSums() const {
-    const float zero = chunks_.chained ? -0.0f : 0.0f;
+    const float zero = chunks_.chained && chunks_.count() > 0 ? -0.0f : 0.0f;
     const auto scaled = [&](const void* from, int64_t offset) {
       return work_.beta * Widen(LoadAt<U>(from, offset)) + zero;
     };
