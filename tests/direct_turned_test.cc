@@ -60,7 +60,7 @@ TEST(DirectTurned, HasTheBitsOfContract) {
     const InstructionSet set(target);
     RandomPlanes random;
     int turned = 0, phases = 0, in_workspace = 0, side_by_side = 0;
-    for (int k = 0; k < (kSanitized ? 200 : 2000); ++k) {
+    for (int k = 0; k < (kSanitized ? 300 : 3000); ++k) {
       const BitsProblem problem = random.Make();
       const OpKind kind =
           random.OneOf({OpKind::kConvolution, OpKind::kConvolutionBackwardData,
@@ -87,10 +87,10 @@ TEST(DirectTurned, HasTheBitsOfContract) {
       ExpectGuardedBitsOfContract(item, options);
       if (HasFatalFailure()) return;
     }
-    EXPECT_GT(turned, kSanitized ? 50 : 500);
+    EXPECT_GT(turned, kSanitized ? 25 : 250);
     EXPECT_GT(phases, kSanitized ? 5 : 50);
-    EXPECT_GT(in_workspace, kSanitized ? 2 : 20);
-    EXPECT_GT(side_by_side, 0);
+    EXPECT_GT(in_workspace, kSanitized ? 0 : 3);
+    EXPECT_TRUE(kSanitized || side_by_side > 0);
   }
 }
 
@@ -107,7 +107,6 @@ TEST(DirectTurned, IsForSmallPlanesOfManyChannels) {
   };
   const BitsProblem planes[] = {
       {"", 2, 64, 64, 64, {7, 7}, {3, 3}, {1, 1}, {1, 1}, {1, 1}},
-      {"", 2, 64, 64, 64, {14, 14}, {3, 3}, {2, 2}, {1, 1}, {1, 1}},
       {"", 2, 64, 64, 64, {7, 7}, {7, 7}, {1, 1}, {1, 1}, {3, 3}},
   };
   const BitsProblem lines[] = {
@@ -117,6 +116,8 @@ TEST(DirectTurned, IsForSmallPlanesOfManyChannels) {
       {"", 2, 64, 64, 64, {56, 56}, {3, 3}, {1, 1}, {1, 1}, {1, 1}},
       {"", 2, 64, 64, 64, {30}, {2}, {1}, {29}, {0}},
   };
+  EXPECT_TRUE(turned({"", 2, 64, 64, 64, {14, 14}, {3, 3}, {2, 2}, {1, 1}, {1, 1}},
+                     OpKind::kConvolutionBackwardData));
   for (const OpKind kind : {OpKind::kConvolution, OpKind::kConvolutionBackwardData,
                             OpKind::kConvolutionBackwardWeights}) {
     for (const BitsProblem& problem : planes) EXPECT_TRUE(turned(problem, kind));

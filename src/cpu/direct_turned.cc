@@ -29,16 +29,21 @@ int64_t MostPlanePositions(const Problem& p, int64_t phases) {
   return p.type == DataType::kF32 && last.stride == 1 ? 320 : 800;
 }
 
-// Of one phase: long lines, and few channels, are faster line by line. Neoverse-N1, planes / lines,
-// f, d, w: 4 taps of 256 channels, lines of 32 0.65, 0.62, 0.80, of 150 1.8, 1.7, 1.7; 3x3 of
-// 12x12, 4 channels 2.5, 2.7, 1.1, 8 1.6, 1.7, of 9x9 1.4.
-bool HasShortLinesOfMany(const Problem& p) {
+// Of one phase: long lines, and few channels, are faster line by line. Planes / lines, f, d, w, on
+// a Neoverse-N1: 4 taps of 256 channels, lines of 32 0.65, 0.62, 0.80, of 150 1.8, 1.7, 1.7; 3x3 of
+// 12x12, 4 channels 2.5, 2.7, 1.1, 8 1.6, 1.7, of 9x9 1.4. With AVX-512: 3x3 of 7x7 0.33, 0.35,
+// 0.45, of 9x9 1.2, 0.95, 1.6, of 16x16 and stride two 1.7, 0.5, 2.0; 4 taps, lines of 32 0.64,
+// 0.65, 2.2.
+bool HasShortLinesOfMany(const Problem& p, int lanes) {
   constexpr int64_t kLongest = 32, kMany = 32, kTiny = 4, kSmallPlanes = 162;
   const Axis& last = p.axes[kAxes - 1];
-  const int64_t line = std::max(last.in, last.out);
-  return line <= kLongest &&
-         (p.groups >= kMany || line <= kTiny ||
-          (2 * p.groups >= kMany && TurnedPlanes::PositionsOf(p) <= kSmallPlanes));
+  const int64_t line = std::max(last.in, last.out), positions = TurnedPlanes::PositionsOf(p);
+  if (lanes > 4) {
+    const int64_t longest = p.pass == Pass::kWgrad ? 8 : kLongest;
+    return line <= longest && p.groups >= kMany && positions <= 128;
+  }
+  return line <= kLongest && (p.groups >= kMany || line <= kTiny ||
+                              (2 * p.groups >= kMany && positions <= kSmallPlanes));
 }
 
 }  // namespace
@@ -71,7 +76,7 @@ bool HasTurnedPlanes(const Problem& p, int lanes) {
   if (taps > kManyTaps && p.groups < kManyChannels) return false;
   return taps <= DirectTiling::kMostTapsInPlace && phases <= TurnedPlanes::kMostPhases &&
          TurnedPlanes::PositionsOf(p) <= MostPlanePositions(p, phases) &&
-         (phases > 1 || HasShortLinesOfMany(p)) && HasDensePlanes(p.x, in) &&
+         (phases > 1 || HasShortLinesOfMany(p, lanes)) && HasDensePlanes(p.x, in) &&
          HasDensePlanes(p.y, out);
 }
 
