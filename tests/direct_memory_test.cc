@@ -113,11 +113,11 @@ TEST(DirectMemory, HasRoomForEveryPhaseAndPart) {
       if (t.turned) {
         ++turned;
         const Problem planes = WithPlanes(p);
-        int64_t floats = TurnedPlanes::FloatsOf(t.plane_positions, t.plane_width);
+        int64_t floats = TurnedPlanes::WholeLines(t.plane_positions * t.plane_width);
         ASSERT_LE(CountPlainPhases(planes), TurnedPlanes::kMostPhases);
         for (int64_t i = 0; i < CountPlainPhases(planes); ++i) {
           const Contraction c = MakePlainContraction(planes, i);
-          floats += TurnedPlanes::FloatsOf(1, MemoryOf(c, t).floats(t.blocks_each));
+          floats += TurnedPlanes::WholeLines(MemoryOf(c, t).floats(t.blocks_each));
         }
         ASSERT_LE(floats, t.on_stack ? DirectTiling::kStackFloats : t.task_floats);
         continue;

@@ -429,8 +429,8 @@ DirectTiling TurnedTilingOf(const Problem& p, const Problem& problem, int thread
   // Neighbours in different banks of L1: a Neoverse-N1 loads two vectors in a cycle then. Vectors
   // that are wider would lie across its lines.
   t.plane_width = t.blocks_each * t.lanes + (unit.lanes == 4 ? 4 : 0);
-  t.task_floats = TurnedPlanes::FloatsOf(t.plane_positions, t.plane_width) +
-                  CountPlainPhases(p) * TurnedPlanes::FloatsOf(1, TaskFloats(c, t));
+  t.task_floats = TurnedPlanes::WholeLines(t.plane_positions * t.plane_width) +
+                  CountPlainPhases(p) * TurnedPlanes::WholeLines(TaskFloats(c, t));
   t.on_stack = t.task_floats <= DirectTiling::kStackFloats;
   t.slots = TasksAtOnce(problem, t, threads);
   return t;

@@ -95,7 +95,6 @@ void TurnOut(const PlaneShape& of, const float* from, T* to) {
 }
 
 // What is the same for both kinds of sums.
-template <class T>
 class PlanesOfTask {
  public:
   PlanesOfTask(const DirectWork& work, const DirectTask& task, float* memory)
@@ -108,7 +107,7 @@ class PlanesOfTask {
         turned_(TurnedPlanes::Turned(p_, width_)),
         x_(memory),
         y_(memory + TurnedPlanes::PositionsOfX(p_) * width_),
-        rest_(memory + TurnedPlanes::FloatsOf(t_.plane_positions, width_)),
+        rest_(memory + TurnedPlanes::WholeLines(t_.plane_positions * width_)),
         inner_{.blocks = {0, task.blocks.size()}} {}
 
  protected:
@@ -133,14 +132,12 @@ class PlanesOfTask {
 
 // v = g w: all phases of an image before the next one, so that each plane is turned once.
 template <class T>
-class TapsOfPlanes : public PlanesOfTask<T> {
-  using Base = PlanesOfTask<T>;
-  using Base::first_, Base::inner_, Base::p_, Base::rest_, Base::t_, Base::turned_, Base::work_;
+class TapsOfPlanes : public PlanesOfTask {
   using Lines = LinesInPlace<float, float, T>;
 
  public:
   TapsOfPlanes(const DirectWork& work, const DirectTask& task, float* memory)
-      : Base(work, task, memory),
+      : PlanesOfTask(work, task, memory),
         dgrad_(p_.pass == Pass::kDgrad),
         phases_(CountPlainPhases(turned_)) {
     float* own = rest_;
@@ -152,33 +149,33 @@ class TapsOfPlanes : public PlanesOfTask<T> {
       if (tasks_[i].lines.size() == 0 || tasks_[i].columns.size() == 0) continue;
       works_[i] = work;
       works_[i].c = &c_[i];
-      works_[i].groups = this->channels_;
-      works_[i].g = dgrad_ ? this->y_ : this->x_;
-      works_[i].out = dgrad_ ? this->x_ : this->y_;
+      works_[i].groups = channels_;
+      works_[i].g = dgrad_ ? y_ : x_;
+      works_[i].out = dgrad_ ? x_ : y_;
       works_[i].other = static_cast<const T*>(work.other) + first_ * work.w_group;
       if (work.bias != nullptr) {
         works_[i].bias = static_cast<const T*>(work.bias) + first_ * work.bias_stride;
       }
       lines_[i].emplace(works_[i], tasks_[i], own);
       lines_[i]->PackWeights();
-      own += TurnedPlanes::FloatsOf(1, MemoryOf(c_[i], t_).floats(t_.blocks_each));
+      own += TurnedPlanes::WholeLines(MemoryOf(c_[i], t_).floats(t_.blocks_each));
     }
   }
 
   void Sum(const Range& images) {
-    const PlaneShape x = this->ShapeOfX(), y = this->ShapeOfY();
+    const PlaneShape x = ShapeOfX(), y = ShapeOfY();
     const T* const g = static_cast<const T*>(work_.g);
     T* const out = static_cast<T*>(work_.out);
     for (int64_t image = images.begin; image < images.end; ++image) {
-      const int64_t in_x = this->PlaceInX(image), in_y = this->PlaceInY(image);
-      dgrad_ ? TurnIn(y, g + in_y, this->y_) : TurnIn(x, g + in_x, this->x_);
+      const int64_t in_x = PlaceInX(image), in_y = PlaceInY(image);
+      dgrad_ ? TurnIn(y, g + in_y, y_) : TurnIn(x, g + in_x, x_);
       if (work_.beta != 0) {
-        dgrad_ ? TurnIn<T>(x, out + in_x, this->x_) : TurnIn<T>(y, out + in_y, this->y_);
+        dgrad_ ? TurnIn<T>(x, out + in_x, x_) : TurnIn<T>(y, out + in_y, y_);
       }
       for (int64_t i = 0; i < phases_; ++i) {
         if (lines_[i]) lines_[i]->SumTapsOfImages({image, image + 1});
       }
-      dgrad_ ? TurnOut(x, this->x_, out + in_x) : TurnOut(y, this->y_, out + in_y);
+      dgrad_ ? TurnOut(x, x_, out + in_x) : TurnOut(y, y_, out + in_y);
     }
   }
 
@@ -195,18 +192,15 @@ class TapsOfPlanes : public PlanesOfTask<T> {
 
 // w = g^T v: both planes of an image are turned when its first pixels are summed.
 template <class T, class U>
-class PixelsOfPlanes : public PlanesOfTask<T> {
-  using Base = PlanesOfTask<T>;
-  using Base::first_, Base::inner_, Base::rest_, Base::turned_, Base::work_;
-
+class PixelsOfPlanes : public PlanesOfTask {
  public:
   PixelsOfPlanes(const DirectWork& work, const DirectTask& task, float* memory)
-      : Base(work, task, memory), c_(MakePlainContraction(turned_, 0)), own_(work) {
+      : PlanesOfTask(work, task, memory), c_(MakePlainContraction(turned_, 0)), own_(work) {
     inner_.chunks = task.chunks;
     own_.c = &c_;
-    own_.groups = this->channels_;
-    own_.g = this->x_;
-    own_.other = this->y_;
+    own_.groups = channels_;
+    own_.g = x_;
+    own_.other = y_;
     own_.out = static_cast<U*>(work.out) + first_ * work.w_group;
     if (work.bias_out != nullptr) {
       own_.bias_out = static_cast<U*>(work.bias_out) + first_ * work.bias_stride;
@@ -222,9 +216,8 @@ class PixelsOfPlanes : public PlanesOfTask<T> {
     lines_->SumPixels([&](int64_t image) {
       if (image == there) return;
       there = image;
-      TurnIn(this->ShapeOfX(), static_cast<const T*>(work_.g) + this->PlaceInX(image), this->x_);
-      TurnIn(this->ShapeOfY(), static_cast<const T*>(work_.other) + this->PlaceInY(image),
-             this->y_);
+      TurnIn(ShapeOfX(), static_cast<const T*>(work_.g) + PlaceInX(image), x_);
+      TurnIn(ShapeOfY(), static_cast<const T*>(work_.other) + PlaceInY(image), y_);
     });
   }
 

@@ -24,10 +24,8 @@ struct TurnedPlanes {
   }
   static int64_t PositionsOf(const Problem& p) { return PositionsOfX(p) + PositionsOfY(p); }
 
-  // In whole lines of the cache.
-  static int64_t FloatsOf(int64_t positions, int64_t width) {
-    return CeilDiv(positions * width, 16) * 16;
-  }
+  // Floats in whole lines of the cache.
+  static int64_t WholeLines(int64_t floats) { return CeilDiv(floats, 16) * 16; }
 
   // The problem after it is turned: `width` floats from position to position, all images in the
   // same place.
