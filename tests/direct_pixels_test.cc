@@ -19,6 +19,7 @@ constexpr bool kSanitized = CONVGRAD_TEST_SANITIZED;
 
 struct Tally {
   int along_pixels = 0, other = 0;
+  int pairs = 0;  // of them, phases by twos
 };
 
 // Channels first. Both directions, guarded at both ends, of a random type, beta, bias and number of
@@ -45,6 +46,7 @@ void ExpectBitsOfContract(const BitsProblem& problem, Tally& tally) {
     ASSERT_TRUE(plan.ok()) << plan.status().message();
     const bool along_pixels = plan->Explain().find("vectors along pixels") != std::string::npos;
     ++(along_pixels ? tally.along_pixels : tally.other);
+    tally.pairs += plan->Explain().find("two phases at once") != std::string::npos;
     if (along_pixels) {  // lines of 16 bits are widened before, those of f32 are not copied
       const bool widened =
           plan->Explain().find("widened to f32 when a line is copied") != std::string::npos;
@@ -141,6 +143,52 @@ TEST(DirectPixels, HasTheBitsOfContractForLinesOfAnyNumber) {
     SCOPED_TRACE(hwy::TargetName(target));
     const InstructionSet set(target);
     ExpectLinesOfAnyNumber();
+    if (HasFatalFailure()) return;
+  }
+}
+
+// Of a stride of two: an even and an odd number of pixels, edges at both ends, one phase of more
+// taps than the other, lines of taps that are unrolled and others, depths, padding beyond all taps.
+void ExpectLinesOfStrideTwo() {
+  Tally tally;
+  for (int64_t width = 7; width <= 80; width += kSanitized ? 9 : 1) {
+    for (int64_t taps = 1; taps <= 7; ++taps) {
+      for (const int64_t pad : {taps / 2, taps - 1, int64_t{0}, taps + 2}) {
+        const int64_t rows = std::array<int64_t, 4>{1, taps, 2, 3}[size_t((width + taps) % 4)];
+        const int64_t height = rows + (width + pad) % 5, stride = 1 + (width + taps) / 2 % 3;
+        if (taps > width + 2 * pad || (kSanitized && (width + taps + pad) % 2 != 0)) continue;
+        ExpectBitsOfContract(
+            {"", 2, 3, 3, 3, {height, width}, {rows, taps}, {stride, 2}, {1, 1}, {rows / 2, pad}},
+            tally);
+        if (::testing::Test::HasFatalFailure()) return;
+      }
+    }
+  }
+  const BitsProblem others[] = {
+      {"", 1, 2, 2, 2, {9, 12, 40}, {3, 3, 3}, {2, 2, 2}, {1, 1, 1}, {1, 1, 1}},
+      {"", 1, 2, 2, 2, {6, 9, 41}, {2, 5, 5}, {1, 2, 2}, {1, 1, 1}, {1, 2, 2}},
+      {"", 2, 3, 3, 3, {30, 45}, {3, 3}, {2, 2}, {2, 1}, {2, 1}},
+      {"", 2, 3, 3, 3, {30, 45}, {3, 3}, {2, 2}, {1, 3}, {1, 3}},  // taps that are not neighbours
+      {"", 2, 3, 3, 3, {30, 46}, {3, 3}, {2, 2}, {1, 2}, {1, 2}},  // a phase without a tap
+      {"", 1, 2, 2, 2, {300, 40}, {5, 5}, {2, 2}, {1, 1}, {2, 2}},
+      {"", 1, 2, 2, 2, {2100, 35}, {3, 3}, {1, 2}, {1, 1}, {1, 1}},
+      {"", 1, 3, 3, 3, {30001}, {4}, {2}, {1}, {3}},
+  };
+  for (const BitsProblem& problem : others) {
+    ExpectBitsOfContract(problem, tally);
+    if (::testing::Test::HasFatalFailure()) return;
+  }
+  EXPECT_GT(tally.along_pixels, kSanitized ? 30 : 300);
+  EXPECT_GT(tally.pairs, kSanitized ? 20 : 200);
+  EXPECT_GT(tally.along_pixels - tally.pairs, kSanitized ? 10 : 100);
+  EXPECT_GT(tally.other, 0);  // more taps, of 16 bits, or short
+}
+
+TEST(DirectPixels, HasTheBitsOfContractForAStrideOfTwo) {
+  for (const int64_t target : hwy::SupportedAndGeneratedTargets()) {
+    SCOPED_TRACE(hwy::TargetName(target));
+    const InstructionSet set(target);
+    ExpectLinesOfStrideTwo();
     if (HasFatalFailure()) return;
   }
 }

@@ -162,11 +162,32 @@ int64_t FloatsOfZeroLine(const Contraction& c, const Problem& p) {
   return needed ? CeilDiv(c.axes[kAxes - 1].limit, 16) * 16 : 0;
 }
 
+// Whether phases of a dgrad are computed by twos, if sums are along pixels.
+bool HasPairs(const Problem& p) { return p.pass == Pass::kDgrad && p.axes[kAxes - 1].stride == 2; }
+
+// Whether every second lane is taken, if sums are along pixels.
+bool IsOfStrideTwo(const GatherAxis& line, const Problem& p) {
+  return p.type == DataType::kF32 && line.pixel_step == 2 &&
+         line.taps <= PixelColumns::kMostOfStrideTwo && (line.taps == 1 || line.tap_step == 1);
+}
+
+// Whether lines can be cut into vectors along pixels: the same in all phases of other axes.
+bool HasPixelColumns(const Problem& p) {
+  const int64_t lanes = PickedVectorUnit(p.type).lanes;
+  PixelColumns columns[2];
+  const GatherAxis line = MakePlainContraction(p, 0).axes[kAxes - 1];
+  if (HasPairs(p)) {
+    return PhasePair::Cut(line, MakePlainContraction(p, 1).axes[kAxes - 1], lanes, columns);
+  }
+  if (p.axes[kAxes - 1].stride > 1 && !IsOfStrideTwo(line, p)) return false;
+  return columns[0].Cut(line, lanes, PixelColumns::InsideOf(line));
+}
+
 // One channel to one, the pixels of a line next to each other in both tensors and as many as a
 // vector has lanes; the taps of an output are one chunk.
 bool IsAlongPixels(const Contraction& c, const Problem& p) {
   if (c.sum_pixels || c.channels != 1 || c.o != 1 || p.out_type != p.type) return false;
-  if (c.g.at[kAxes - 1] != 1 || c.v.at[kAxes - 1] != 1) return false;
+  if (p.x.s[kAxes - 1] != 1 || p.y.s[kAxes - 1] != 1) return false;
   // Each by itself first: products of extents may be more than can be counted.
   const int64_t depths = c.axes[0].taps, lines = c.axes[1].taps;
   constexpr int64_t kMost = SumsAlongPixels::kMostLines;
@@ -189,10 +210,7 @@ bool IsAlongPixels(const Contraction& c, const Problem& p) {
     if (fewest > room / limit) return false;
     floats += std::max(fewest * limit, SumsAlongPixels::kWidenedFloats);
   }
-  // All phases have the same lines.
-  PixelColumns columns;
-  const GatherAxis line = MakePlainContraction(p, 0).axes[kAxes - 1];
-  return floats <= room && columns.Cut(line, PickedVectorUnit(p.type).lanes);
+  return floats <= room && HasPixelColumns(p);
 }
 
 // Tasks for all threads: of images, which share nothing but the weights; then bands, of some
@@ -278,6 +296,16 @@ void CutChunks(const Contraction& c, const Problem& p, int threads, bool slabs, 
   }
 }
 
+// Of a channel of an image, in both tensors. As a double: they may be more than can be counted.
+double PlaneBytes(const Problem& p) {
+  double in = 1, out = 1;
+  for (const Axis& axis : p.axes) {
+    in *= static_cast<double>(axis.in);
+    out *= static_cast<double>(axis.out);
+  }
+  return (in + out) * static_cast<double>(SizeOf(p.type));
+}
+
 // `p` with lines, as c has them. Channels of an image after each other, and of several images where
 // there are few of them.
 DirectTiling AlongPixelsTiling(const Contraction& c, const Problem& p, int threads) {
@@ -289,10 +317,18 @@ DirectTiling AlongPixelsTiling(const Contraction& c, const Problem& p, int threa
   // A few tasks more than threads want, since cores are not equally fast.
   const int64_t planes = t.blocks * std::max<int64_t>(1, c.images);
   t.blocks_each = std::clamp<int64_t>(planes / (16 * threads), 1, t.blocks);
+  // All phases of some planes before others: what they read stays in L2.
+  t.pairs = HasPairs(p);
+  const bool again = CountPlainPhases(p) > (t.pairs ? 2 : 1);
+  if (again) {
+    const double most = static_cast<double>(PickedVectorUnit(p.type).l2_bytes / 2) / PlaneBytes(p);
+    t.blocks_each = std::clamp<int64_t>(static_cast<int64_t>(most), 1, t.blocks_each);
+  }
   t.block_tasks = CeilDiv(t.blocks, t.blocks_each);
   t.columns = std::max<int64_t>(1, c.axes[kAxes - 1].pixels);
   t.line_floats = FloatsOfZeroLine(c, p);
   CutPixels(c, threads, t);
+  if (again) t.image_tasks = std::max<int64_t>(1, c.images);
   t.column_tasks = 1;
   t.slots = TasksAtOnce(p, t, threads);
   return t;
@@ -523,6 +559,7 @@ std::string DirectText(const Problem& problem, int threads, int64_t limit) {
   }
   if (t.along_pixels) {
     return Join(t.blocks_each, " of ", t.blocks, " channels in a task; vectors along pixels",
+                t.pairs ? ", two phases at once" : "",
                 problem.type == DataType::kF32 ? ", in place: no line is copied" : "", unit);
   }
   return Join("blocks of ", t.used, " channels, ", t.blocks_each, " of ", t.blocks,

@@ -53,6 +53,7 @@ struct DirectTiling {
   std::optional<bool> sparse;  // copied lines have only positions that are read
   bool turned = false;         // planes, and then in place: see direct_turned.h
   bool along_pixels = false;   // lanes are pixels, a block is a channel: see direct_pixels.h
+  bool pairs = false;          // and two phases of a dgrad are computed together
   bool along_taps = false;     // lanes are taps, a block is a channel: see direct_taps.h
   int64_t lanes = 16;          // of a block of o
   int64_t used = 16;           // of them: whole groups
@@ -117,7 +118,7 @@ struct DirectMemory {
 
 struct DirectWork {
   const Problem* problem = nullptr;  // turned: with planes
-  const Contraction* c = nullptr;    // of the first group; turned: of lines, or none
+  const Contraction* c = nullptr;    // of the first group, or two phases; turned: of lines, or none
   const DirectTiling* t = nullptr;
   int64_t groups = 1;
   int64_t w_group = 0;  // from group to group

@@ -45,7 +45,7 @@ struct PhaseBands {
 inline PhaseBands MakePhaseBands(const Problem& p, const DirectTiling& t, int64_t l2_bytes) {
   constexpr int64_t kCacheLine = 64, kLeastBytes = 16 << 10, kFewColumns = 64;
   PhaseBands bands;
-  if (p.pass != Pass::kDgrad || CountPlainPhases(p) == 1) return bands;
+  if (p.pass != Pass::kDgrad || CountPlainPhases(p) == 1 || t.pairs) return bands;
   double all_bytes = static_cast<double>(p.batch) * static_cast<double>(p.groups * p.ci) *
                      static_cast<double>(SizeOf(p.type));
   for (const Axis& axis : p.axes) all_bytes *= static_cast<double>(axis.in);

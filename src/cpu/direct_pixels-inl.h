@@ -30,25 +30,31 @@ class LinesAlongPixels {
         task_(task),
         height_(c_.axes[1]),
         sums_(PickedSumsAlongPixels(kTypeOf<T>)),
+        pair_sums_(PickedPairsAlongPixels(kTypeOf<T>)),
+        phases_(work.t->pairs ? 2 : 1),
         widened_(memory + work.t->line_floats) {
     std::fill(memory, widened_, 0.0f);
-    columns_.Cut(c_.axes[kAxes - 1], kLanes);
-    sums_.set_edges(c_.axes[kAxes - 1], columns_);
     // Lines of v that are as far from each other as taps are have lines of g in common.
     const int64_t step = std::abs(height_.tap_step);
     const bool shared = step == height_.pixel_step;
     unit_ = shared ? step : 1;
     row_step_ = height_.pixel_step / unit_;
-    const int unrolled = shared ? sums_.unrolled(height_.taps, columns_.taps) : 1;
-    const int64_t weights = SumsAlongPixels::WeightsOf(columns_.taps);
     const int64_t span = SumsAlongPixels::RowsOf(height_), depths = c_.axes[0].taps;
     lines_each_ = std::min(MostLines(span, depths), height_.pixels);
-    taps_ = {.columns = &columns_,
-             .unrolled = unrolled,
-             .depths = {depths, span + (lines_each_ - 1) * row_step_, height_.taps * weights},
-             .lines = {height_.taps / unrolled, step / unit_, weights},
-             .zeros = memory,
-             .beta = work.beta};
+    depth_rows_ = span + (lines_each_ - 1) * row_step_;
+    CutColumns();
+    const int unrolled = step == unit_ ? UnrolledLines(shared) : 1;
+    for (int i = 0; i < phases_; ++i) {
+      const int64_t weights = SumsAlongPixels::WeightsOf(columns_[i].taps);
+      weights_at_[i] = i == 0 ? 0 : depths * pair_.taps[0].depths.weights;
+      pair_.taps[i] = {.columns = &columns_[i],
+                       .unrolled = unrolled,
+                       .together = phases_ == 1 && columns_[0].stride == 1 && unrolled > 1 ? 2 : 1,
+                       .depths = {depths, depth_rows_, height_.taps * weights},
+                       .lines = {height_.taps / unrolled, step / unit_, weights},
+                       .zeros = memory,
+                       .beta = work.beta};
+    }
   }
 
   // v = g w. Weights are loaded one channel ahead: a vector cannot be loaded from floats whose
@@ -66,6 +72,30 @@ class LinesAlongPixels {
 
  private:
   static constexpr bool kWidens = sizeof(T) != sizeof(float);
+
+  void CutColumns() {
+    const GatherAxis last = c_.axes[kAxes - 1];
+    if (phases_ == 1) {
+      columns_[0].Cut(last, kLanes, PixelColumns::InsideOf(last));
+      return sums_.set_edges(last, columns_[0]);
+    }
+    GatherAxis second = work_.c[1].axes[kAxes - 1];
+    PhasePair::Cut(last, second, kLanes, columns_);
+    pair_.odd = second.pixels < last.pixels;
+    second.pixels = last.pixels;
+    sums_.set_edges(last, columns_[0]);
+    sums_.set_edges(second, columns_[1]);
+  }
+
+  // Of taps. `shared`: two lines of v at once have lines of g in common.
+  int UnrolledLines(bool shared) const {
+    if (phases_ == 2) {
+      const bool all = c_.axes[0].taps == 1 &&
+                       pair_sums_.unrolls(height_.taps, columns_[0].taps, columns_[1].taps);
+      return all ? static_cast<int>(height_.taps) : 1;
+    }
+    return shared || columns_[0].stride == 2 ? sums_.unrolled(height_.taps, columns_[0]) : 1;
+  }
 
   // Of v, for whose lines of g there is room.
   int64_t MostLines(int64_t span, int64_t depths) const {
@@ -87,16 +117,19 @@ class LinesAlongPixels {
   Channel& ChannelOf(int64_t o) { return channels_[o % 2]; }
 
   void LoadChannel(int64_t o) {
-    const T* const w = static_cast<const T*>(work_.other) + c_.w.first + o * work_.w_group;
     Channel& channel = ChannelOf(o);
-    float* to = channel.w;
     float zero = 0;  // or NaN
-    for (int64_t d = 0; d < c_.axes[0].taps; ++d) {
-      for (int64_t h = 0; h < height_.taps; ++h, to += taps_.lines.weights) {
-        const T* const line = w + d * c_.w.at[0] + h * c_.w.at[1];
-        for (int64_t t = 0; t < columns_.taps; ++t) {
-          to[t] = Widen(LoadAt<T>(line, t * c_.w.at[2]));
-          zero += to[t] * 0.0f;
+    for (int i = 0; i < phases_; ++i) {
+      const Strides& of = work_.c[i].w;
+      const T* const w = static_cast<const T*>(work_.other) + of.first + o * work_.w_group;
+      float* to = channel.w + weights_at_[i];
+      for (int64_t d = 0; d < c_.axes[0].taps; ++d) {
+        for (int64_t h = 0; h < height_.taps; ++h, to += pair_.taps[i].lines.weights) {
+          const T* const line = w + d * of.at[0] + h * of.at[1];
+          for (int64_t t = 0; t < columns_[i].taps; ++t) {
+            to[t] = Widen(LoadAt<T>(line, t * of.at[2]));
+            zero += to[t] * 0.0f;
+          }
         }
       }
     }
@@ -124,7 +157,7 @@ class LinesAlongPixels {
   const float* FloatsOf(const T* g) {
     if constexpr (kWidens) {
       const int64_t limit = c_.axes[kAxes - 1].limit, step = height_.tap_step < 0 ? -limit : limit;
-      const int64_t all = depths_.size() * taps_.depths.rows;
+      const int64_t all = depths_.size() * depth_rows_;
       for (int64_t i = 0, end = 0; i < all; i = end) {
         end = i + 1;
         if (rows_[i] == LinesOfPixels::kOutside) continue;
@@ -160,17 +193,20 @@ class LinesAlongPixels {
   // From v on.
   void SumFoundLines(const float* g, const Channel& channel, T* v) {
     const int64_t step = c_.v.at[1], count = lines_.size();
-    const int64_t each = taps_.unrolled > 1 ? 2 : 1;
+    const int64_t each = pair_.taps[0].together;
+    const auto sum = [&](const LinesOfPixels& some) {
+      phases_ == 2 ? pair_sums_.sum_lines(pair_, some) : sums_.sum_lines(pair_.taps[0], some);
+    };
     LinesOfPixels lines{.g = g,
                         .rows = rows_,
                         .row_step = each * row_step_,
-                        .w = channel.w + depths_.begin * taps_.depths.weights,
+                        .w = channel.w + (phases_ == 1 ? pair_.weights[0] : 0),
                         .bias = channel.bias,
                         .v = v,
                         .second = step,
                         .v_step = each * step,
                         .count = count};
-    if (height_.tap_step > 0) return sums_.sum_lines(taps_, lines);
+    if (height_.tap_step > 0) return sum(lines);
     // Taps go back, and with them the rows; of two lines, the second one comes first.
     const int64_t whole = count / each * each;
     lines.row_step = -lines.row_step;
@@ -179,13 +215,13 @@ class LinesAlongPixels {
       lines.rows = rows_ + (count - each) * row_step_;
       lines.v = v + (each - 1) * step;
       lines.count = whole;
-      sums_.sum_lines(taps_, lines);
+      sum(lines);
     }
     if (whole == count) return;
     lines.rows = rows_;
     lines.v = v + whole * step;
     lines.count = 1;
-    sums_.sum_lines(taps_, lines);
+    sum(lines);
   }
 
   // The lines of g that these lines of v read: those of one depth of taps after those of another,
@@ -200,7 +236,11 @@ class LinesAlongPixels {
     const int64_t at0 = axis0.first + depth * axis0.pixel_step;
     depths_ = finite ? StepsInside(at0, at0, axis0.tap_step, axis0.taps, axis0.limit)
                      : Range{0, axis0.taps};
-    taps_.depths.count = depths_.size();
+    for (int i = 0; i < phases_; ++i) {
+      TapsAlongPixels::Steps& of = pair_.taps[i].depths;
+      of.count = depths_.size();
+      pair_.weights[i] = weights_at_[i] + depths_.begin * of.weights;
+    }
     const int64_t step = height_.tap_step < 0 ? -unit_ : unit_;
     const int64_t first =
         height_.first + (step > 0 ? lines.begin : lines.end - 1) * height_.pixel_step;
@@ -208,15 +248,15 @@ class LinesAlongPixels {
     for (int64_t d = depths_.begin; d < depths_.end; ++d) {
       const int64_t plane = at0 + d * axis0.tap_step;
       const bool inside = plane >= 0 && plane < axis0.limit;
-      const int64_t before = found, row = (d - depths_.begin) * taps_.depths.rows;
-      for (int64_t i = row, at = first; i < row + taps_.depths.rows; ++i, at += step) {
+      const int64_t before = found, row = (d - depths_.begin) * depth_rows_;
+      for (int64_t i = row, at = first; i < row + depth_rows_; ++i, at += step) {
         rows_[i] = LinesOfPixels::kOutside;
         if (!inside || at < 0 || at >= height_.limit) continue;
         from_[i] = plane * c_.g.at[0] + at * c_.g.at[1];
         rows_[i] = kWidens ? found++ * c_.axes[kAxes - 1].limit : from_[i];
       }
       // Widened lines lie as those of the tensor do.
-      for (int64_t i = row; kWidens && step < 0 && i < row + taps_.depths.rows; ++i) {
+      for (int64_t i = row; kWidens && step < 0 && i < row + depth_rows_; ++i) {
         if (rows_[i] == LinesOfPixels::kOutside) continue;
         rows_[i] = (before + found - 1) * c_.axes[kAxes - 1].limit - rows_[i];
       }
@@ -228,11 +268,15 @@ class LinesAlongPixels {
   const DirectTask& task_;
   const GatherAxis& height_;
   const SumsAlongPixels& sums_;
-  PixelColumns columns_;
-  TapsAlongPixels taps_;
+  const PairsAlongPixels& pair_sums_;
+  const int phases_;  // whose pixels lie between each other
+  PixelColumns columns_[2];
+  PhasePair pair_{};  // or the first one of it
+  int64_t weights_at_[2];
   int64_t unit_;        // positions from row to row of the table
   int64_t row_step_;    // rows from line to line of v
   int64_t lines_each_;  // of v, whose lines of g are found together
+  int64_t depth_rows_;  // of the table, for each depth of taps
   Channel channels_[2];
   // What was found last.
   int64_t depth_ = -1;

@@ -6,6 +6,7 @@
 #include "hwy/foreach_target.h"
 #include "cpu/bf16_instructions.h"
 #include "cpu/direct_pixels.h"
+#include "cpu/pixel_terms-inl.h"
 #include "cpu/vectors-inl.h"
 #include "hwy/highway.h"
 // clang-format on
@@ -17,42 +18,22 @@ HWY_BEFORE_NAMESPACE();
 namespace convgrad {
 namespace HWY_NAMESPACE {
 
-static_assert(kLanes <= PixelColumns::kMostLanes);
-
-// A lane as Moved wants it: NEON's table has bytes, four of a lane.
-constexpr int32_t PlaceOf(int64_t lane) {
-#if CONVGRAD_MULTIPLIES_BY_LANES
-  return static_cast<int32_t>(0x03020100 + 0x04040404 * lane);
-#else
-  return static_cast<int32_t>(lane);
-#endif
-}
-
-// Lanes of x at these places, zeros where they are < 0.
-HWY_INLINE V Moved(V x, const int32_t* places) {
-  const D d;
-  const hn::RebindToSigned<D> integers;
-  const auto at = hn::LoadU(integers, places);
-#if CONVGRAD_MULTIPLIES_BY_LANES
-  const hn::Repartition<uint8_t, D> bytes;
-  return hn::BitCast(d, hn::TableLookupBytesOr0(hn::BitCast(bytes, x), hn::BitCast(bytes, at)));
-#else
-  const auto outside = hn::RebindMask(d, hn::Lt(at, hn::Zero(integers)));
-  const auto lane = hn::And(at, hn::Set(integers, kLanes - 1));
-  return hn::IfThenZeroElse(outside, hn::TableLookupLanes(x, hn::IndicesFromVec(d, lane)));
-#endif
-}
-
 void SetEdge(const GatherAxis& axis, int64_t pixel, int64_t fresh, PixelColumns::Edge& edge) {
   edge.pixel = pixel;
   edge.fresh = fresh;
+  const int64_t step = axis.pixel_step;
   for (int64_t t = 0; t < axis.taps; ++t) {
-    const int64_t position = axis.first + pixel + t * axis.tap_step;
-    const int64_t from = std::clamp<int64_t>(position, 0, axis.limit - kLanes);
+    const int64_t position = axis.first + step * pixel + t * axis.tap_step;
+    // Of a stride of two, from the same place as the first tap of a pair.
+    const int64_t near = step == 2 ? position - t % 2 : position;
+    const int64_t from = std::clamp<int64_t>(near, 0, axis.limit - step * kLanes);
     edge.from[t] = from;
     for (int64_t l = 0; l < kLanes; ++l) {
-      const int64_t lane = position + l - from;
-      edge.places[t][l] = lane >= 0 && lane < kLanes ? PlaceOf(lane) : -1;
+      const int64_t lane = position + step * l - from;
+      for (int64_t half = 0; half < 2; ++half) {
+        const int64_t own = lane - half * kLanes;
+        edge.places[t][half][l] = own >= 0 && own < kLanes ? PlaceOf(own) : -1;
+      }
     }
   }
 }
@@ -68,99 +49,9 @@ void SetEdges(const GatherAxis& axis, PixelColumns& columns) {
   }
 }
 
-// The factors of a line of taps. NEON takes them from lanes of registers, others from memory.
-template <int kTaps>
-struct TapFactors {
-  HWY_INLINE TapFactors() {}
-#if CONVGRAD_MULTIPLIES_BY_LANES
-  V fours[(kTaps + 3) / 4];
-
-  HWY_INLINE void Load(const float* w) {
-#pragma GCC unroll 2
-    for (int i = 0; i < (kTaps + 3) / 4; ++i) fours[i] = hn::LoadU(D(), w + 4 * i);
-  }
-  // So that no compiler makes a vector of each lane before the loop: there are not as many
-  // registers.
-  HWY_INLINE void Keep() {
-#pragma GCC unroll 2
-    for (int i = 0; i < (kTaps + 3) / 4; ++i) asm volatile("" : "+w"(fours[i].raw));
-  }
-  template <int kTap>
-  HWY_INLINE V Of() const {
-    return hn::Broadcast<kTap % 4>(fours[kTap / 4]);
-  }
-#else
-  const float* w;
-
-  HWY_INLINE void Load(const float* from) { w = from; }
-  HWY_INLINE void Keep() {}
-  template <int kTap>
-  HWY_INLINE V Of() const {
-    return hn::Set(D(), w[kTap]);
-  }
-#endif
-};
-
-// Lines of v that are summed at once: of the lines of g that one reads, the other reads all but
-// one.
-template <int kRows>
-constexpr int kLinesOf = kRows > 1 ? 2 : 1;
-
-// Lines of taps that are unrolled, and the lines of g that they meet.
-template <int kTaps, int kRows>
-struct Terms {
-  static constexpr int kLines = kLinesOf<kRows>;
-  static constexpr int64_t kWeights = SumsAlongPixels::WeightsOf(kTaps);
-
-  const float* g[kRows + kLines - 1];
-  TapFactors<kTaps> w[kRows];
-
-  HWY_INLINE Terms() {}
-  HWY_INLINE void LoadRows(const float* first, const int64_t* rows, const float* zeros) {
-#pragma GCC unroll 8
-    for (int r = 0; r < kRows + kLines - 1; ++r) {
-      g[r] = rows[r] == LinesOfPixels::kOutside ? zeros : first + rows[r];
-    }
-  }
-  HWY_INLINE void LoadFactors(const float* from) {
-#pragma GCC unroll 8
-    for (int r = 0; r < kRows; ++r) w[r].Load(from + r * kWeights);
-  }
-
-  // load(line of g, tap, x): of vectors next to each other. kFirst: a sum is its first product,
-  // which differs from its sum with zero by the sign of a zero alone: the bias, never -0, ends it.
-  template <bool kFirst, int kColumns, class LoadTap>
-  HWY_INLINE void AddTo(V (&sum)[kLines][kColumns], const LoadTap& load) {
-#pragma GCC unroll 8
-    for (int r = 0; r < kRows; ++r) w[r].Keep();
-#pragma GCC unroll 8
-    for (int r = 0; r < kRows + kLines - 1; ++r) AddTaps<kFirst, 0>(r, sum, load);
-  }
-
- private:
-  template <bool kFirst, int kTap, int kColumns, class LoadTap>
-  HWY_INLINE void AddTaps(int r, V (&sum)[kLines][kColumns], const LoadTap& load) const {
-    V x[kColumns];
-    load(g[r], kTap, x);
-#pragma GCC unroll 2
-    for (int l = 0; l < kLines; ++l) {
-      if (r - l < 0 || r - l >= kRows) continue;
-      const V factor = w[r - l].template Of<kTap>();
-#pragma GCC unroll 4
-      for (int c = 0; c < kColumns; ++c) {
-        sum[l][c] = kFirst && kTap == 0 && r == l ? hn::Mul(x[c], factor)
-                                                  : FusedMulAdd(x[c], factor, sum[l][c]);
-      }
-    }
-    if constexpr (kTap + 1 < kTaps) AddTaps<kFirst, kTap + 1>(r, sum, load);
-  }
-};
-
-// Lines of v of one channel.
-template <class T, int kTaps, int kRows, bool kOnce>
+// Lines of v of one channel, kLines at once.
+template <class T, int kTaps, int kRows, int kLines, int kStride, bool kOnce>
 class PixelSums {
-  static constexpr int kLines = kLinesOf<kRows>;
-
  public:
   // Copies: nothing that is stored to is one of them.
   HWY_INLINE PixelSums(const TapsAlongPixels& taps, const LinesOfPixels& lines)
@@ -199,12 +90,13 @@ class PixelSums {
  private:
   template <int kColumns>
   HWY_INLINE void SumInside(int64_t pixel) {
-    V sum[kLines][kColumns];
+    V sum[kLines][kColumns], odd[kColumns];
     SumColumns(
         [&](const float* g, int tap, V(&x)[kColumns]) HWY_ATTR {
 #pragma GCC unroll 4
           for (int c = 0; c < kColumns; ++c) {
-            x[c] = LoadBytes(D(), g + pixel + first_[tap] + c * kLanes);
+            const float* const at = g + kStride * (pixel + c * kLanes) + first_[tap];
+            x[c] = kStride == 1 ? LoadBytes(D(), at) : LoadSecond(at, tap, odd[c]);
           }
         },
         sum);
@@ -215,7 +107,7 @@ class PixelSums {
       T* const to = (l == 0 ? low_ : high_) + pixel;
       if (scales_) {
 #pragma GCC unroll 4
-        for (int c = 0; c < kColumns; ++c) sum[l][c] = WithOut(sum[l][c], to + c * kLanes);
+        for (int c = 0; c < kColumns; ++c) sum[l][c] = WithOut(sum[l][c], beta_, to + c * kLanes);
       }
 #pragma GCC unroll 2
       for (int c = 0; c < kColumns; c += 2) {
@@ -231,7 +123,10 @@ class PixelSums {
         [&](const float* g, int tap, V(&x)[kColumns]) HWY_ATTR {
 #pragma GCC unroll 2
           for (int c = 0; c < kColumns; ++c) {
-            x[c] = Moved(LoadBytes(D(), g + edges[c].from[tap]), edges[c].places[tap]);
+            const auto& places = edges[c].places[tap];
+            const float* const at = g + edges[c].from[tap];
+            x[c] = Moved(LoadBytes(D(), at), places[0]);
+            if (kStride == 2) x[c] = hn::Or(x[c], Moved(LoadBytes(D(), at + kLanes), places[1]));
           }
         },
         sum);
@@ -254,42 +149,26 @@ class PixelSums {
     for (int c = 0; c < kColumns; ++c) std::swap(sum[0][c], sum[kLines - 1][c]);
   }
 
-  // All terms of some vectors.
   template <int kColumns, class LoadTap>
   HWY_INLINE void SumColumns(const LoadTap& load, V (&sum)[kLines][kColumns]) {
-    if constexpr (kOnce) return once_.template AddTo<true>(sum, load);
-#pragma GCC unroll 2
-    for (int l = 0; l < kLines; ++l) {
-#pragma GCC unroll 4
-      for (int c = 0; c < kColumns; ++c) sum[l][c] = OwnZero();
-    }
-    const float* w = lines_.w;
-    const int64_t* rows = rows_;
-    for (int64_t d = 0; d < taps_.depths.count; ++d) {
-      const int64_t* row = rows;
-      const float* factors = w;
-      for (int64_t h = 0; h < taps_.lines.count; ++h) {
-        Terms<kTaps, kRows> terms;
-        terms.LoadRows(lines_.g, row, taps_.zeros);
-        terms.LoadFactors(factors);
-        terms.template AddTo<false>(sum, load);
-        row += taps_.lines.rows;
-        factors += taps_.lines.weights;
-      }
-      rows += taps_.depths.rows;
-      w += taps_.depths.weights;
+    if constexpr (kOnce) {
+      once_.template AddTo<true>(sum, load);
+    } else {
+      SumTerms<kTaps, kRows, kLines>(taps_, lines_, rows_, lines_.w, load, sum);
     }
   }
 
-  // A -0 of beta * out becomes +0, see LoadScaled.
-  HWY_INLINE V WithOut(V sum, const T* out) const {
-    const D d;
-    return hn::Add(hn::Add(hn::Mul(beta_, LoadBytes(d, out)), hn::Zero(d)), sum);
+  // Of a pair of taps both: even lanes for the first one, then odd ones.
+  HWY_INLINE static V LoadSecond(const float* at, int tap, V& odd) {
+    if (tap % 2 == 1) return odd;
+    V even;
+    LoadPair(at, even, odd);
+    return even;
   }
 
   HWY_INLINE void StoreEdge(V sum, int64_t fresh, T* out) const {
     const D d;
-    const V value = hn::Add(scales_ ? WithOut(sum, out) : sum, bias_);
+    const V value = hn::Add(scales_ ? WithOut(sum, beta_, out) : sum, bias_);
     if (fresh == kLanes || !scales_) return StoreBytes(value, d, out);
     T lanes[kLanes];
     StoreBytes(value, d, lanes);
@@ -306,53 +185,83 @@ class PixelSums {
   int wanted_ = kLines;
   bool turned_ = false;
   int64_t first_[kTaps];
-  Terms<kTaps, kRows> once_;
+  Terms<kTaps, kRows, kLines> once_;
 };
 
-template <class T, int kTaps, int kRows, bool kOnce>
+template <class T, int kTaps, int kRows, int kLines, int kStride, bool kOnce>
 HWY_NOINLINE void SumLinesOf(const TapsAlongPixels& taps, const LinesOfPixels& lines) {
-  PixelSums<T, kTaps, kRows, kOnce>(taps, lines).Run();
+  PixelSums<T, kTaps, kRows, kLines, kStride, kOnce>(taps, lines).Run();
 }
 
-int Unrolled(int64_t lines, int64_t taps) {
-  const bool square = lines == taps && (lines == 3 || lines == 5 || lines == 7);
+int Unrolled(int64_t lines, const PixelColumns& columns) {
+  const int64_t most = columns.stride == 1 ? 7 : 3;
+  const bool square = lines == columns.taps && lines >= 3 && lines <= most && lines % 2 == 1;
   return square ? static_cast<int>(lines) : 1;
+}
+
+// Of a stride of two, one line of v at a time: neighbours have few lines of g in common.
+template <class T, int kTaps, int kRows, int kStride = 1>
+void SumLinesAs(const TapsAlongPixels& taps, const LinesOfPixels& lines) {
+  constexpr int kLines = kRows > 1 && kStride == 1 ? 2 : 1;
+  taps.depths.count == 1 && taps.lines.count == 1
+      ? SumLinesOf<T, kTaps, kRows, kLines, kStride, true>(taps, lines)
+      : SumLinesOf<T, kTaps, kRows, kLines, kStride, false>(taps, lines);
 }
 
 template <class T>
 void SumLines(const TapsAlongPixels& taps, const LinesOfPixels& lines) {
-  const auto sum = [&]<int kTaps, int kRows>(std::integer_sequence<int, kTaps, kRows>) {
-    taps.depths.count == 1 && taps.lines.count == 1
-        ? SumLinesOf<T, kTaps, kRows, true>(taps, lines)
-        : SumLinesOf<T, kTaps, kRows, false>(taps, lines);
-  };
   switch (taps.columns->taps + (taps.unrolled > 1 ? 10 : 0)) {
     case 1:
-      return sum(std::integer_sequence<int, 1, 1>());
+      return SumLinesAs<T, 1, 1>(taps, lines);
     case 2:
-      return sum(std::integer_sequence<int, 2, 1>());
+      return SumLinesAs<T, 2, 1>(taps, lines);
     case 3:
-      return sum(std::integer_sequence<int, 3, 1>());
+      return SumLinesAs<T, 3, 1>(taps, lines);
     case 4:
-      return sum(std::integer_sequence<int, 4, 1>());
+      return SumLinesAs<T, 4, 1>(taps, lines);
     case 5:
-      return sum(std::integer_sequence<int, 5, 1>());
+      return SumLinesAs<T, 5, 1>(taps, lines);
     case 6:
-      return sum(std::integer_sequence<int, 6, 1>());
+      return SumLinesAs<T, 6, 1>(taps, lines);
     case 7:
-      return sum(std::integer_sequence<int, 7, 1>());
+      return SumLinesAs<T, 7, 1>(taps, lines);
     case 13:
-      return sum(std::integer_sequence<int, 3, 3>());
+      return SumLinesAs<T, 3, 3>(taps, lines);
     case 15:
-      return sum(std::integer_sequence<int, 5, 5>());
+      return SumLinesAs<T, 5, 5>(taps, lines);
     default:
-      return sum(std::integer_sequence<int, 7, 7>());
+      return SumLinesAs<T, 7, 7>(taps, lines);
   }
+}
+
+void SumLinesOfStrideTwo(const TapsAlongPixels& taps, const LinesOfPixels& lines) {
+  switch (taps.columns->taps + (taps.unrolled > 1 ? 10 : 0)) {
+    case 1:
+      return SumLinesAs<float, 1, 1, 2>(taps, lines);
+    case 2:
+      return SumLinesAs<float, 2, 1, 2>(taps, lines);
+    case 3:
+      return SumLinesAs<float, 3, 1, 2>(taps, lines);
+    case 4:
+      return SumLinesAs<float, 4, 1, 2>(taps, lines);
+    default:
+      return SumLinesAs<float, 3, 3, 2>(taps, lines);
+  }
+}
+
+void SumLinesOfFloats(const TapsAlongPixels& taps, const LinesOfPixels& lines) {
+  taps.columns->stride == 2 ? SumLinesOfStrideTwo(taps, lines) : SumLines<float>(taps, lines);
 }
 
 template <class T>
 const SumsAlongPixels& SumsOf() {
   static constexpr SumsAlongPixels kSums{SetEdges, Unrolled, SumLines<T>};
+  return kSums;
+}
+
+template <>
+const SumsAlongPixels& SumsOf<float>() {
+  static constexpr SumsAlongPixels kSums{SetEdges, Unrolled, SumLinesOfFloats};
   return kSums;
 }
 

@@ -37,15 +37,20 @@ class DirectTasks {
 
   // fprop, dgrad: all phases of a task after each other.
   void SumTaps() const {
-    const int64_t phases = CountPlainPhases(p_), parts = t_.bands * t_.column_tasks;
+    const int64_t each = t_.pairs ? 2 : 1, phases = CountPlainPhases(p_) / each;
+    const int64_t parts = t_.bands * t_.column_tasks;
     const PhaseBands of = MakePhaseBands(p_, t_, PickedVectorUnit(p_.type).l2_bytes);
     ForRanges(crew_, t_.image_tasks * t_.block_tasks * parts, 1, [&](int slot, int64_t i, int64_t) {
       const int64_t band = i / t_.column_tasks % t_.bands, part = i % t_.column_tasks;
       for (int64_t at = 0; at < phases * of.count(); ++at) {
         const int64_t first = at / (of.together * of.count()) * of.together;
-        const Contraction c = MakePlainContraction(p_, first + at % of.together);
+        Contraction c_of[2];
+        for (int64_t k = 0; k < each; ++k) {
+          c_of[k] = MakePlainContraction(p_, (first + at % of.together) * each + k);
+        }
+        const Contraction& c = c_of[0];
         DirectWork own = work_;
-        own.c = &c;
+        own.c = c_of;
         const int64_t lines = c.axes[0].pixels * c.axes[1].pixels, columns = c.axes[2].pixels;
         const DirectTask all{
             .blocks = BlocksOf(i / parts % t_.block_tasks),
