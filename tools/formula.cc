@@ -192,7 +192,7 @@ double WidenF16(uint16_t bits) {
   return std::copysign(value, (bits & 0x8000) != 0 ? -1.0 : 1.0);
 }
 
-double Formula::Tensor::Load(const Place& place) const {
+inline double Formula::Tensor::Load(const Place& place) const {
   int64_t offset = 0;
   for (size_t a = 0; a < place.size(); ++a) offset += place[a] * strides[a];
   const unsigned char* from = data + offset * SizeOf(type);

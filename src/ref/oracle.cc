@@ -4,8 +4,8 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <numeric>
 #include <span>
+#include <utility>
 
 #include "core/numerics.h"
 #include "core/parallel.h"
@@ -113,15 +113,18 @@ Point TapOf(const WeightIndex& i) { return {i[3], i[4], i[5]}; }
 template <class T>
 void WgradSums(const Problem& p, const Operands& a, std::span<const WeightIndex> elements,
                std::span<double> sums) {
-  // Elements of one tap meet the same pixels.
-  std::array<size_t, kTogether> order;
+  // Elements of one tap, by its number, meet the same pixels.
+  std::array<std::pair<int64_t, size_t>, kTogether> order;
   const auto end = order.begin() + static_cast<ptrdiff_t>(elements.size());
-  std::iota(order.begin(), end, size_t{0});
-  std::stable_sort(order.begin(), end,
-                   [&](size_t i, size_t j) { return TapOf(elements[i]) < TapOf(elements[j]); });
+  for (size_t i = 0; i < elements.size(); ++i) {
+    const Point tap = TapOf(elements[i]);
+    order[i] = {(tap[0] * p.axes[1].taps + tap[1]) * p.axes[2].taps + tap[2], i};
+  }
+  std::sort(order.begin(), end);
   for (auto first = order.begin(); first != end;) {
-    const Point tap = TapOf(elements[*first]);
-    const auto last = std::find_if(first, end, [&](size_t i) { return TapOf(elements[i]) != tap; });
+    const Point tap = TapOf(elements[first->second]);
+    const auto last =
+        std::find_if(first, end, [&](const auto& i) { return i.first != first->first; });
     const std::array<Range, kAxes> outs = {OutsInside(p.axes[0], tap[0]),
                                            OutsInside(p.axes[1], tap[1]),
                                            OutsInside(p.axes[2], tap[2])};
@@ -133,9 +136,10 @@ void WgradSums(const Problem& p, const Operands& a, std::span<const WeightIndex>
                         InIndex(p.axes[2], out[2], tap[2])};
       const int64_t x_at = Offset(p.x, n, 0, in), y_at = Offset(p.y, n, 0, out);
       for (auto i = first; i != last; ++i) {
-        const auto& [g, co, ci, t0, t1, t2] = elements[*i];
-        sums[*i] = Dot<T>(a.x, x_at + (g * p.ci + ci) * p.x.c, x_step,  //
-                          a.y, y_at + (g * p.co + co) * p.y.c, p.y.s[2], count, sums[*i]);
+        const auto& [g, co, ci, t0, t1, t2] = elements[i->second];
+        double& sum = sums[i->second];
+        sum = Dot<T>(a.x, x_at + (g * p.ci + ci) * p.x.c, x_step,  //
+                     a.y, y_at + (g * p.co + co) * p.y.c, p.y.s[2], count, sum);
       }
     });
     first = last;
