@@ -60,7 +60,8 @@ class Formula {
     Place strides{0, 0, 0, 0, 0};
     std::array<int, 5> axis{-1, -1, -1, -1, -1};  // in the caller's order; -1: beyond the rank
 
-    double Load(const Place& place) const;
+    // At a place of data; for weights o and i stand for n and channel, taps for x.
+    double Load(int64_t n, int64_t channel, int64_t x0, int64_t x1, int64_t x2) const;
   };
 
   // One spatial axis, in the letters of the specification.
