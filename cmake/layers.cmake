@@ -19,3 +19,10 @@ function(convgrad_layer name)
   add_library(convgrad_${name} OBJECT ${LAYER_SOURCES})
   target_link_libraries(convgrad_${name} PRIVATE convgrad_${name}_headers)
 endfunction()
+
+# A program's own files may be compiled without -O, the library's are not: functions of headers that both have come
+# from what is linked first.
+function(convgrad_link_library_first program)
+  target_link_options(${program} PRIVATE
+    -Wl,--whole-archive $<TARGET_FILE:convgrad_static> -Wl,--no-whole-archive)
+endfunction()
