@@ -8,7 +8,6 @@
 #include "core/text.h"
 #include "cpu/direct_axes.h"
 #include "cpu/direct_in_place.h"
-#include "cpu/direct_pixels.h"
 #include "cpu/direct_turned.h"
 #include "cpu/engine.h"
 #include "cpu/multiply_rate.h"
@@ -156,65 +155,6 @@ DirectTiling TilingOfManyTaps(const Contraction& c, const Problem& p, const Vect
   return TilingOfTaps(c, p, unit.lanes, unit.l2_bytes / 2 / int64_t{sizeof(float)}, 1);
 }
 
-// Of a line of g where there is none; 0: there always is.
-int64_t FloatsOfZeroLine(const Contraction& c, const Problem& p) {
-  const bool needed = !(p.axes[0] == Axis{} && p.axes[1] == Axis{});
-  return needed ? CeilDiv(c.axes[kAxes - 1].limit, 16) * 16 : 0;
-}
-
-// Whether phases of a dgrad are computed by twos, if sums are along pixels.
-bool HasPairs(const Problem& p) { return p.pass == Pass::kDgrad && p.axes[kAxes - 1].stride == 2; }
-
-// Whether every second lane is taken, if sums are along pixels. (Lines of 18 and 20 pixels take 1.1
-// times as long as turned ones with AVX-512, of 40 half.)
-bool IsOfStrideTwo(const GatherAxis& line, const Problem& p) {
-  return p.type == DataType::kF32 && line.pixel_step == 2 &&
-         line.pixels >= 2 * PickedVectorUnit(p.type).lanes &&
-         line.taps <= PixelColumns::kMostOfStrideTwo && (line.taps == 1 || line.tap_step == 1);
-}
-
-// Whether lines can be cut into vectors along pixels: the same in all phases of other axes.
-bool HasPixelColumns(const Problem& p) {
-  const int64_t lanes = PickedVectorUnit(p.type).lanes;
-  PixelColumns columns[2];
-  const GatherAxis line = MakePlainContraction(p, 0).axes[kAxes - 1];
-  if (HasPairs(p)) {
-    return PhasePair::Cut(line, MakePlainContraction(p, 1).axes[kAxes - 1], lanes, columns);
-  }
-  if (p.axes[kAxes - 1].stride > 1 && !IsOfStrideTwo(line, p)) return false;
-  return columns[0].Cut(line, lanes, PixelColumns::InsideOf(line));
-}
-
-// One channel to one, the pixels of a line next to each other in both tensors and as many as a
-// vector has lanes; the taps of an output are one chunk.
-bool IsAlongPixels(const Contraction& c, const Problem& p) {
-  if (c.sum_pixels || c.channels != 1 || c.o != 1 || p.out_type != p.type) return false;
-  if (p.x.s[kAxes - 1] != 1 || p.y.s[kAxes - 1] != 1) return false;
-  // Each by itself first: products of extents may be more than can be counted.
-  const int64_t depths = c.axes[0].taps, lines = c.axes[1].taps;
-  constexpr int64_t kMost = SumsAlongPixels::kMostLines;
-  if (depths < 1 || lines < 1 || depths > kMost || lines > kMost / depths ||
-      c.axes[kAxes - 1].taps > PixelColumns::kMostTaps) {
-    return false;
-  }
-  constexpr int64_t kMostRows = SumsAlongPixels::kMostRows;
-  if (std::abs(c.axes[1].tap_step) > kMostRows ||
-      SumsAlongPixels::RowsOf(c.axes[1]) > kMostRows / depths || MakeChunks(c).count() > 1) {
-    return false;
-  }
-  const int64_t limit = c.axes[kAxes - 1].limit, room = DirectTiling::kStackFloats;
-  int64_t floats = FloatsOfZeroLine(c, p);
-  if (p.type != DataType::kF32 && limit > 0) {
-    // Of more taps, or of shorter lines, lines that are turned are faster (Neoverse-N1, f16:
-    // 7x7 5.4 ms, this way 6.4; 3x3, lines of seven 1.5 and 1.7; 3x3 7.0 and 4.8).
-    if (c.taps() > 27 || limit < 8) return false;
-    const int64_t fewest = SumsAlongPixels::FewestRows(c.axes[0], c.axes[1]);
-    if (fewest > room / limit) return false;
-    floats += std::max(fewest * limit, SumsAlongPixels::kWidenedFloats);
-  }
-  return floats <= room && HasPixelColumns(p);
-}
-
 // Tasks for all threads: of images, which share nothing but the weights; then bands, of some
 // height, since neighbours read the same lines; then columns.
 void CutPixels(const Contraction& c, int threads, DirectTiling& t) {
@@ -305,7 +245,7 @@ double PlaneBytes(const Problem& p) {
     in *= static_cast<double>(axis.in);
     out *= static_cast<double>(axis.out);
   }
-  return (in + out) * static_cast<double>(SizeOf(p.type));
+  return std::max(1.0, (in + out) * static_cast<double>(SizeOf(p.type)));
 }
 
 // `p` with lines, as c has them. Channels of an image after each other, and of several images where
@@ -319,18 +259,18 @@ DirectTiling AlongPixelsTiling(const Contraction& c, const Problem& p, int threa
   // A few tasks more than threads want, since cores are not equally fast.
   const int64_t planes = t.blocks * std::max<int64_t>(1, c.images);
   t.blocks_each = std::clamp<int64_t>(planes / (16 * threads), 1, t.blocks);
-  // All phases of some planes before others: what they read stays in L2.
   t.pairs = HasPairs(p);
-  const bool again = CountPlainPhases(p) > (t.pairs ? 2 : 1);
-  if (again) {
-    const double most = static_cast<double>(PickedVectorUnit(p.type).l2_bytes / 2) / PlaneBytes(p);
-    t.blocks_each = std::clamp<int64_t>(static_cast<int64_t>(most), 1, t.blocks_each);
-  }
+  // All phases of so many planes before others: what they read stays in L2.
+  const bool again = t.pairs && CountPlainPhases(p) > 2;
+  const double most = static_cast<double>(PickedVectorUnit(p.type).l2_bytes / 2) / PlaneBytes(p);
+  const int64_t planes_each = again ? static_cast<int64_t>(std::clamp(most, 1.0, 1e9)) : planes;
+  t.blocks_each = std::min(t.blocks_each, planes_each);
   t.block_tasks = CeilDiv(t.blocks, t.blocks_each);
   t.columns = std::max<int64_t>(1, c.axes[kAxes - 1].pixels);
   t.line_floats = FloatsOfZeroLine(c, p);
   CutPixels(c, threads, t);
-  if (again) t.image_tasks = std::max<int64_t>(1, c.images);
+  const int64_t images_each = std::max<int64_t>(1, planes_each / t.blocks);
+  t.image_tasks = std::max(t.image_tasks, CeilDiv(c.images, images_each));
   t.column_tasks = 1;
   t.slots = TasksAtOnce(p, t, threads);
   return t;
@@ -477,9 +417,10 @@ DirectTiling TurnedTilingOf(const Problem& p, const Problem& problem, int thread
 // As many blocks at once as stay in L2 with what they are turned to: tables of positions are made
 // once for all of them.
 std::optional<DirectTiling> TurnedTiling(const Problem& problem, int threads, int64_t limit) {
-  const Problem p = WithPlanes(problem);
+  const Problem p = WithPlanes(problem), lines = WithLines(problem);
   const VectorUnit unit = PickedVectorUnit(p.type);
-  if (!HasTurnedPlanes(p, unit.lanes)) return std::nullopt;
+  const bool by_twos = HasPairs(lines) && IsAlongPixels(MakeLargestPlainContraction(lines), lines);
+  if (!HasTurnedPlanes(p, unit.lanes, by_twos)) return std::nullopt;
   for (const int64_t floats :
        {unit.l2_bytes / 4 / int64_t{sizeof(float)}, DirectTiling::kStackFloats / 2}) {
     for (const bool slabs : {true, false}) {

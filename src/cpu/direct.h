@@ -156,6 +156,12 @@ inline int64_t SumFloatsOf(const Contraction& c, const DirectTiling& t) {
 Contraction OfTaps(Contraction c, const DirectTiling& t, int64_t i);
 DirectMemory MemoryOf(const Contraction& c, const DirectTiling& t);
 
+// Whether sums are along pixels, of a problem with lines; whether phases of a dgrad are computed by
+// twos then; and floats of a line of g where there is none, 0: there always is.
+bool IsAlongPixels(const Contraction& c, const Problem& p);
+bool HasPairs(const Problem& p);
+int64_t FloatsOfZeroLine(const Contraction& c, const Problem& p);
+
 // Whether sums are along taps; and such a tiling, without the cut into tasks.
 bool IsAlongTaps(const Contraction& c, const Problem& p);
 DirectTiling AlongTapsTiling(const Contraction& c, const Problem& p);

@@ -17,27 +17,25 @@ bool HasDensePlanes(const PixelStrides& of, const std::array<int64_t, kAxes>& ex
   return of.c != 1;
 }
 
-// dgrads whose lines direct_pixels.h has by twos of phases. Planes / these, f32 and bf16, on a
-// Neoverse-N1: 3x3 of 20x20 0.95 and 0.72, 28x28 1.16 and 0.88, 36x36 1.8 and 1.3 (with AVX-512 1.5
-// and 0.9); of 8 channels of 28x28 1.7 and 1.4.
-bool HasPhasesByTwos(const Problem& p, int lanes) {
-  const int64_t least = std::max(16, 2 * lanes);  // of a line
-  const Axis& last = p.axes[kAxes - 1];
-  return p.pass == Pass::kDgrad && last.stride == 2 && last.dilation == 1 && last.taps > 1 &&
-         last.taps <= 5 && last.in >= least && last.out >= least / 2;
-}
-
 // Most positions of a channel, in x and y together, for which turning whole planes is worth it.
 // Neoverse-N1, 3x3, time of planes / of lines: f32 of stride one fprop and dgrad 9x9 0.67, 12x12
 // 0.87, 16x16 1.13, wgrad 0.54, 0.63, 0.62, 20x20 0.88, 28x28 1.0; of stride two, 20x20 and 28x28,
 // fprop 0.90 and 0.99, wgrad 0.76 and 0.96, dgrad 0.36 and 0.40, but 56x56 1.0. bf16 of stride one,
 // 20x20: 0.86, 0.96, 0.72.
-int64_t MostPlanePositions(const Problem& p, int64_t phases, int lanes) {
-  if (HasPhasesByTwos(p, lanes)) return p.groups < 16 ? 0 : p.type == DataType::kF32 ? 900 : 1024;
+int64_t MostPlanePositions(const Problem& p, int64_t phases) {
   if (phases > 1) return TurnedPlanes::kMostPositions;
   if (p.pass == Pass::kWgrad) return 1024;
   const Axis& last = p.axes[kAxes - 1];
   return p.type == DataType::kF32 && last.stride == 1 ? 320 : 800;
+}
+
+// The same of dgrads whose phases direct_pixels.h has by twos. Planes / these, f32 and bf16, on a
+// Neoverse-N1: 3x3 of 20x20 0.95 and 0.72, 28x28 1.16 and 0.88, 36x36 1.8 and 1.3 (with AVX-512 1.5
+// and 0.9); of 8 channels of 28x28 1.7 and 1.4.
+int64_t MostPlanePositionsByTwos(const Problem& p) {
+  constexpr int64_t kShort = 16;
+  if (p.groups < 16 && p.axes[kAxes - 1].in >= kShort) return 0;
+  return p.type == DataType::kF32 ? 900 : 1024;
 }
 
 // Of one phase: long lines, and few channels, are faster line by line. Planes / lines, f, d, w, on
@@ -59,7 +57,7 @@ bool HasShortLinesOfMany(const Problem& p, int lanes) {
 
 }  // namespace
 
-bool HasTurnedPlanes(const Problem& p, int lanes) {
+bool HasTurnedPlanes(const Problem& p, int lanes, bool by_twos) {
   // Channels are turned by fours.
   if (p.ci != 1 || p.co != 1 || p.groups % std::max(lanes, 4) != 0) return false;
   int64_t taps = 1, phases = 1, read = 1;
@@ -86,7 +84,8 @@ bool HasTurnedPlanes(const Problem& p, int lanes) {
   constexpr int64_t kManyTaps = 27, kManyChannels = 64;
   if (taps > kManyTaps && p.groups < kManyChannels) return false;
   return taps <= DirectTiling::kMostTapsInPlace && phases <= TurnedPlanes::kMostPhases &&
-         TurnedPlanes::PositionsOf(p) <= MostPlanePositions(p, phases, lanes) &&
+         TurnedPlanes::PositionsOf(p) <=
+             (by_twos ? MostPlanePositionsByTwos(p) : MostPlanePositions(p, phases)) &&
          (phases > 1 || HasShortLinesOfMany(p, lanes)) && HasDensePlanes(p.x, in) &&
          HasDensePlanes(p.y, out);
 }

@@ -37,8 +37,9 @@ struct TurnedPlanes {
   }
 };
 
-// Whether it is worth it; `problem` with planes (direct_axes.h).
-bool HasTurnedPlanes(const Problem& problem, int vector_lanes);
+// Whether it is worth it; `problem` with planes (direct_axes.h). `by_twos`: the other way to sum it
+// has its phases by twos (direct_pixels.h).
+bool HasTurnedPlanes(const Problem& problem, int vector_lanes, bool by_twos);
 
 }  // namespace convgrad
 

@@ -1,0 +1,72 @@
+// Which problems have sums along pixels. Step 5 of the story.
+#include <algorithm>
+#include <cstdint>
+#include <cstdlib>
+
+#include "cpu/direct.h"
+#include "cpu/direct_pixels.h"
+#include "cpu/engine.h"
+
+namespace convgrad {
+namespace {
+
+// Whether every second lane is taken, if sums are along pixels. (Lines of 18 and 20 pixels take 1.1
+// times as long as turned ones with AVX-512, of 40 half.)
+bool IsOfStrideTwo(const GatherAxis& line, const Problem& p) {
+  return p.type == DataType::kF32 && line.pixel_step == 2 &&
+         line.pixels >= 2 * PickedVectorUnit(p.type).lanes &&
+         line.taps <= PixelColumns::kMostOfStrideTwo && (line.taps == 1 || line.tap_step == 1);
+}
+
+// Whether lines can be cut into vectors along pixels: the same in all phases of other axes.
+bool HasPixelColumns(const Problem& p) {
+  const int64_t lanes = PickedVectorUnit(p.type).lanes;
+  PixelColumns columns[2];
+  const GatherAxis line = MakePlainContraction(p, 0).axes[kAxes - 1];
+  if (HasPairs(p)) {
+    return PhasePair::Cut(line, MakePlainContraction(p, 1).axes[kAxes - 1], lanes, columns);
+  }
+  if (p.axes[kAxes - 1].stride > 1 && !IsOfStrideTwo(line, p)) return false;
+  return columns[0].Cut(line, lanes, PixelColumns::InsideOf(line));
+}
+
+}  // namespace
+
+bool HasPairs(const Problem& p) { return p.pass == Pass::kDgrad && p.axes[kAxes - 1].stride == 2; }
+
+int64_t FloatsOfZeroLine(const Contraction& c, const Problem& p) {
+  const bool needed = !(p.axes[0] == Axis{} && p.axes[1] == Axis{});
+  return needed ? CeilDiv(c.axes[kAxes - 1].limit, 16) * 16 : 0;
+}
+
+// One channel to one, the pixels of a line next to each other in both tensors and as many as a
+// vector has lanes; the taps of an output are one chunk.
+bool IsAlongPixels(const Contraction& c, const Problem& p) {
+  if (c.sum_pixels || c.channels != 1 || c.o != 1 || p.out_type != p.type) return false;
+  if (p.x.s[kAxes - 1] != 1 || p.y.s[kAxes - 1] != 1) return false;
+  // Each by itself first: products of extents may be more than can be counted.
+  const int64_t depths = c.axes[0].taps, lines = c.axes[1].taps;
+  constexpr int64_t kMost = SumsAlongPixels::kMostLines;
+  if (depths < 1 || lines < 1 || depths > kMost || lines > kMost / depths ||
+      c.axes[kAxes - 1].taps > PixelColumns::kMostTaps) {
+    return false;
+  }
+  constexpr int64_t kMostRows = SumsAlongPixels::kMostRows;
+  if (std::abs(c.axes[1].tap_step) > kMostRows ||
+      SumsAlongPixels::RowsOf(c.axes[1]) > kMostRows / depths || MakeChunks(c).count() > 1) {
+    return false;
+  }
+  const int64_t limit = c.axes[kAxes - 1].limit, room = DirectTiling::kStackFloats;
+  int64_t floats = FloatsOfZeroLine(c, p);
+  if (p.type != DataType::kF32 && limit > 0) {
+    // Of more taps, or of shorter lines, lines that are turned are faster (Neoverse-N1, f16:
+    // 7x7 5.4 ms, this way 6.4; 3x3, lines of seven 1.5 and 1.7; 3x3 7.0 and 4.8).
+    if (c.taps() > 27 || limit < 8) return false;
+    const int64_t fewest = SumsAlongPixels::FewestRows(c.axes[0], c.axes[1]);
+    if (fewest > room / limit) return false;
+    floats += std::max(fewest * limit, SumsAlongPixels::kWidenedFloats);
+  }
+  return floats <= room && HasPixelColumns(p);
+}
+
+}  // namespace convgrad
