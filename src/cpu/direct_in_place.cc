@@ -185,18 +185,26 @@ HWY_INLINE void StoreTile(void* const* out, const VectorOffsets<kVectors>& offse
   }
 }
 
-// Stores a tile.
-template <class T, int kPixels, int kVectors>
-HWY_INLINE void EndTile(void* const* out, float beta, const float* bias, int64_t plane,
+// Stores a tile, and asks for what the next one writes, if that is known.
+template <class T, bool kFetches, int kPixels, int kVectors>
+HWY_INLINE void EndTile(const TapsInPlace& tile, int64_t channel, const float* bias, int64_t plane,
                         const VectorOffsets<kVectors>& offsets, V (&sum)[kPixels][kVectors]) {
   const D d;
+  void* const* const out = tile.out;
+  if (kFetches && tile.out_ahead != 0) {
+    const int64_t ahead = (channel + tile.out_ahead) * static_cast<int64_t>(sizeof(T));
+#pragma GCC unroll 8
+    for (int p = 0; p < kPixels; ++p) {
+      __builtin_prefetch(Moved(static_cast<T*>(out[p]), ahead), 1, 3);
+    }
+  }
   V added[kVectors];
 #pragma GCC unroll 4
   for (int v = 0; v < kVectors; ++v) added[v] = hn::LoadU(d, bias + v * plane);
-  if (beta == 0) {
+  if (tile.beta == 0) {
     StoreTile<T, false>(out, offsets, added, hn::Zero(d), sum);
   } else {
-    StoreTile<T, true>(out, offsets, added, hn::Set(d, beta), sum);
+    StoreTile<T, true>(out, offsets, added, hn::Set(d, tile.beta), sum);
   }
 }
 
@@ -240,7 +248,7 @@ HWY_INLINE void SumTapsOfVectors(const TapsInPlace& tile, int64_t channel) {
       }
     }
   }
-  EndTile<T>(tile.out, tile.beta, first + tile.bias * kLanes, plane, offsets, sum);
+  EndTile<T, kFetches>(tile, channel, first + tile.bias * kLanes, plane, offsets, sum);
 }
 
 // The positions that the tile before has read come from the carry: of 12288 channels, 48 KiB apart,
@@ -257,7 +265,7 @@ HWY_INLINE void SumTapsWithCarry(const TapsInPlace& tile, int64_t channel) {
   const float* const first = tile.w.first + channel * (kTaps + 1);  // planes follow each other
   AddPiece<T, kPixels, kVectors, kTaps, true, kFetches, true>(
       tile.at, offsets, first, kPlane, ahead, sum, tile.carry + channel * (kTaps - 1));
-  EndTile<T>(tile.out, tile.beta, first + kTaps * kLanes, kPlane, offsets, sum);
+  EndTile<T, kFetches>(tile, channel, first + kTaps * kLanes, kPlane, offsets, sum);
 }
 
 template <class T, int kPixels, int kTaps>
@@ -294,7 +302,7 @@ HWY_NOINLINE void SumTapsTile(const TapsInPlace& tile) {
       SumTapsOfVectors<T, kPixels, kLineVectors, kTaps, kSlides, true>(tile, channel);
     }
   }
-  if (tile.ahead != 0) {
+  if (tile.ahead != 0 || tile.out_ahead != 0) {
     for (; channel + 4 * kLanes <= tile.channels; channel += 4 * kLanes) {
       SumTapsOfVectors<T, kPixels, 2, kTaps, kSlides, true>(tile, channel);  // of a cache line
       SumTapsOfVectors<T, kPixels, 2, kTaps, kSlides, false>(tile, channel + 2 * kLanes);

@@ -39,7 +39,8 @@ struct TapsInPlace {
   int64_t bias;  // its term
   void* const* out;
   float beta;
-  int64_t ahead;  // elements from a position to the one that the next tile reads; 0: unknown
+  int64_t ahead;      // elements from a position to the one that the next tile reads; 0: unknown
+  int64_t out_ahead;  // from a pixel to that of the next tile, as well
   // One line of at most tap_piece taps, sliding: the first taps - 1 positions, which are the last
   // ones of the tile before, widened, [vector of channels][taps - 1][lanes]; those of the next tile
   // take their place. Null: all are read from g.
