@@ -8,6 +8,7 @@
 #endif
 
 #include <algorithm>
+#include <type_traits>
 
 #include "cpu/direct.h"
 #include "cpu/direct_in_place-inl.h"
@@ -223,38 +224,59 @@ class CopiedLines : public DirectTaskOf<T, U, CopiedLines<T, U>> {
         LoadScaledBlocks(to, columns.size(), lanes, work_.beta, Blocks(Line(b), v_plane_));
       });
     }
+    if constexpr (StoresLines(kLanes) && std::is_same_v<U, float>) {
+      if (SumsAreResults()) {
+        for (int64_t b = 0; b < blocks_; ++b) {
+          float* const c = out.first + b * kBlockLanes;
+          SumChunkOfBlock(b, 0, columns.size(), false, Bias(b), c, out.step);
+        }
+        return;
+      }
+    }
     for (int64_t b = 0; b < blocks_; ++b) SumTapsOfBlock(b, columns.size(), scales);
     for_blocks([&](const TensorLine<U>& to, int64_t lanes, int64_t b) {
       StoreBlocks(to, columns.size(), lanes, Blocks(Line(b), v_plane_), Blocks(Bias(b), w_plane_));
     });
   }
 
+  // As they are in registers, of whole vectors that lie in the tensor as in blocks.
+  bool SumsAreResults() const {
+    return work_.beta == 0 && c_.v.o == 1 && chunks_.count() == 1 && t_.used == kBlockLanes &&
+           o_count_ % kLanes == 0;
+  }
+
   void SumTapsOfBlock(int64_t b, int64_t pixels, bool scales) const {
     const int64_t chunks = chunks_.count();
     float* const c = Line(b);
     if (chunks == 0 && !scales) std::fill(c, c + columns_ * kBlockLanes, 0.0f);
-    TermRun runs[Chunks::kLongest];
     for (int64_t i = 0; i < chunks; ++i) {
-      const Chunk chunk = ChunkAt(chunks_, i);
-      const bool whole_lines =
-          !fours_ && chunk.terms() == terms_ &&
-          (c_.channels == 1 || last_.taps == 1 || tap_step_ == position_floats_);
-      const TermRuns all{
-          runs,
-          CollectRuns(b, whole_lines, chunk, runs),
-          whole_lines ? (finite_ ? taps_.size() : last_.taps) * c_.channels : chunk.outer.size(),
-          whole_lines && c_.channels == 1 ? tap_step_ : kLanes,
-          pixel_step_,
-          g_plane_,
-          w_plane_,
-          v_plane_};
-      if (fours_) {
-        const GroupShape shape{c_.channels, c_.o, chunk.outer.begin, chunk.outer.size()};
-        group_sums_.sum_taps(all, shape, LanesOf(b), pixels, scales || i > 0, c);
-        continue;
-      }
-      sums_.sum_taps(all, LanesOf(b), pixels, scales || i > 0, c);
+      SumChunkOfBlock(b, i, pixels, scales || i > 0, nullptr, c);
     }
+  }
+
+  // With a bias, c is the tensor.
+  void SumChunkOfBlock(int64_t b, int64_t i, int64_t pixels, bool add, const float* bias, float* c,
+                       int64_t c_pixel = 0) const {
+    const Chunk chunk = ChunkAt(chunks_, i);
+    TermRun runs[Chunks::kLongest];
+    const bool whole_lines = !fours_ && chunk.terms() == terms_ &&
+                             (c_.channels == 1 || last_.taps == 1 || tap_step_ == position_floats_);
+    const TermRuns all{
+        runs,
+        CollectRuns(b, whole_lines, chunk, runs),
+        whole_lines ? (finite_ ? taps_.size() : last_.taps) * c_.channels : chunk.outer.size(),
+        whole_lines && c_.channels == 1 ? tap_step_ : kLanes,
+        pixel_step_,
+        g_plane_,
+        w_plane_,
+        v_plane_,
+        bias,
+        c_pixel};
+    if (fours_) {
+      const GroupShape shape{c_.channels, c_.o, chunk.outer.begin, chunk.outer.size()};
+      return group_sums_.sum_taps(all, shape, LanesOf(b), pixels, add, c);
+    }
+    sums_.sum_taps(all, LanesOf(b), pixels, add, c);
   }
 
   void SumPixelsOfLine(int64_t image, int64_t line, int64_t column, int64_t pixels) {

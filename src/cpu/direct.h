@@ -30,11 +30,14 @@ constexpr int64_t LanesOfBlock(int vector_lanes) {
 }
 
 // Whether the channels of a line of g can stay as they are: fours of them in a vector, each of
-// which is a factor of one vector of o, or of the same four of o. And no chunk cuts them.
+// which is a factor of one vector of o, or, of groups of four, and of eight in vectors of 16 lanes,
+// of their own o. And no chunk cuts them.
 inline bool HasFours(const Contraction& c, int vector_lanes) {
   const bool fours = c.channels % 4 == 0 && c.o % 4 == 0 && vector_lanes >= 4;
-  return fours && ((c.channels == 4 && c.o == 4) || c.o % vector_lanes == 0) &&
-         (c.sum_pixels || MakeChunks(c).outer_block % 4 == 0);
+  const bool eights = c.channels == 8 && c.o == 8 && vector_lanes == 16;
+  const bool blocks = (c.channels == 4 && c.o == 4) || eights;
+  return fours && (blocks || c.o % vector_lanes == 0) &&
+         (c.sum_pixels || MakeChunks(c).outer_block % (eights ? 8 : 4) == 0);
 }
 
 // The cut of one problem into tasks. A task has some blocks of o, some images and a part of their
@@ -50,6 +53,7 @@ struct DirectTiling {
   // memory than it does.
   bool in_place = false;       // nothing is copied: see direct_in_place.h
   bool carries = false;        // in place, positions from tile to tile
+  bool far_out = false;        // in place: what is written is in no cache
   std::optional<bool> sparse;  // copied lines have only positions that are read
   bool turned = false;         // planes, and then in place: see direct_turned.h
   bool along_pixels = false;   // lanes are pixels, a block is a channel: see direct_pixels.h

@@ -4,6 +4,8 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "cpu/direct_group_sums.cc"
 #include "hwy/foreach_target.h"
+#include "cpu/direct_group_blocks-inl.h"
+#include "cpu/direct_stores-inl.h"
 #include "cpu/direct_sums.h"
 #include "cpu/vectors-inl.h"
 #include "hwy/highway.h"
@@ -24,33 +26,23 @@ constexpr int kMostPixelsOfTwo = kUnrolledRegisters == 32 ? 8 : 4;
 constexpr int kMostGroupTaps = kUnrolledRegisters == 32 ? 6 : 3;
 constexpr int kTapsOfTwoGroupLines = kUnrolledRegisters == 32 ? 3 : 1;
 
+// Channels are taken from lanes of a vector of four, or each from memory.
+constexpr bool kLoadsFours = CONVGRAD_MULTIPLIES_BY_LANES;
+
 // Channel i of four.
-template <int i, bool kOfBlocks>
+template <int i>
 HWY_INLINE V Channel(const float* g, V four) {
 #if HWY_TARGET == HWY_SCALAR
   (void)four;
   return hn::Set(D(), g[i]);
 #else
-  if constexpr (kOfBlocks || CONVGRAD_MULTIPLIES_BY_LANES) {
+  if constexpr (kLoadsFours) {
     return hn::Broadcast<i>(four);
   } else {
     return hn::Set(D(), g[i]);
   }
 #endif
 }
-
-// The first channel of the group of plane `plane` of o, or of its first group.
-inline int64_t FirstChannel(const GroupShape& shape, int64_t plane) {
-  return plane * kLanes / shape.o * shape.all_channels;
-}
-
-// In a position of g.
-HWY_INLINE int64_t OffsetOf(int64_t channel, int64_t g_plane) {
-  return channel / kLanes * g_plane + channel % kLanes;
-}
-
-template <bool kOfBlocks>
-constexpr bool kLoadsFours = kOfBlocks || CONVGRAD_MULTIPLIES_BY_LANES;
 
 // Fours of channels of a group, run by run; the last one stays.
 class FoursOfRuns {
@@ -93,14 +85,14 @@ class FoursOfRuns {
 };
 
 // Channel i of four.
-template <int i, bool kOfBlocks, int kPixels, int kPlanes>
+template <int i, int kPixels, int kPlanes>
 HWY_INLINE void AddChannel(const float* g, int64_t pixel, const V (&x)[kPixels],
                            const V (&factor)[kPlanes], V (&sum)[kPlanes][kPixels]) {
 #pragma GCC unroll 2
   for (int k = 0; k < kPlanes; ++k) {
 #pragma GCC unroll 16
     for (int p = 0; p < kPixels; ++p) {
-      sum[k][p] = FusedMulAdd(Channel<i, kOfBlocks>(g + p * pixel, x[p]), factor[k], sum[k][p]);
+      sum[k][p] = FusedMulAdd(Channel<i>(g + p * pixel, x[p]), factor[k], sum[k][p]);
     }
   }
 }
@@ -118,7 +110,7 @@ HWY_INLINE void LoadTwo(const float* w, int64_t w_plane, V (&first)[kPlanes],
 
 // kNear: pixels are positions that are next to each other. What the next four need is loaded while
 // the last of these are multiplied.
-template <int kPixels, int kPlanes, bool kOfBlocks, bool kNear>
+template <int kPixels, int kPlanes, bool kNear>
 HWY_INLINE void SumGroupTapsOfPlanes(const TermRuns& all, const GroupShape& shape, int64_t plane,
                                      bool add, float* c) {
   const D d;
@@ -134,7 +126,7 @@ HWY_INLINE void SumGroupTapsOfPlanes(const TermRuns& all, const GroupShape& shap
     FoursOfRuns fours(all, shape, plane);
     V x[kPixels], w0[kPlanes], w1[kPlanes], w2[kPlanes], w3[kPlanes];
     const auto load = [&](int p) HWY_ATTR {
-      x[p] = kLoadsFours<kOfBlocks> ? hn::LoadU(d, fours.g() + p * pixel) : hn::Zero(d);
+      x[p] = kLoadsFours ? hn::LoadU(d, fours.g() + p * pixel) : hn::Zero(d);
     };
 #pragma GCC unroll 16
     for (int p = 0; p < kPixels; ++p) load(p);
@@ -143,13 +135,13 @@ HWY_INLINE void SumGroupTapsOfPlanes(const TermRuns& all, const GroupShape& shap
       const float* const g = fours.g();
       LoadTwo(fours.w() + 2 * kLanes, all.w_plane, w2, w3);
       fours.Next();
-      AddChannel<0, kOfBlocks>(g, pixel, x, w0, sum);
-      AddChannel<1, kOfBlocks>(g, pixel, x, w1, sum);
+      AddChannel<0>(g, pixel, x, w0, sum);
+      AddChannel<1>(g, pixel, x, w1, sum);
       LoadTwo(fours.w(), all.w_plane, w0, w1);
-      AddChannel<2, kOfBlocks>(g, pixel, x, w2, sum);
+      AddChannel<2>(g, pixel, x, w2, sum);
 #pragma GCC unroll 16
       for (int p = 0; p < kPixels; ++p) {
-        const V last = Channel<3, kOfBlocks>(g + p * pixel, x[p]);
+        const V last = Channel<3>(g + p * pixel, x[p]);
 #pragma GCC unroll 2
         for (int k = 0; k < kPlanes; ++k) sum[k][p] = FusedMulAdd(last, w3[k], sum[k][p]);
         load(p);
@@ -158,6 +150,10 @@ HWY_INLINE void SumGroupTapsOfPlanes(const TermRuns& all, const GroupShape& shap
   }
 #pragma GCC unroll 2
   for (int k = 0; k < kPlanes; ++k) {
+    if (StoresLines(kLanes) && all.bias != nullptr) {
+      StorePixels<kPixels, 1>(all, plane + k, sum[k], c);
+      continue;
+    }
     float* const to = Whole(c + (plane + k) * all.c_plane);
 #pragma GCC unroll 16
     for (int p = 0; p < kPixels; ++p) {
@@ -167,20 +163,18 @@ HWY_INLINE void SumGroupTapsOfPlanes(const TermRuns& all, const GroupShape& shap
   }
 }
 
-// Two planes of a group share its channels; a group of four has one.
+// Two planes of a group share its channels.
 template <int kPixels, int kPlanes>
 HWY_NOINLINE void SumGroupTapsTile(const TermRuns& all, const GroupShape& shape, int64_t lanes,
                                    bool add, float* c) {
+#if CONVGRAD_SHUFFLES_GROUPS
+  if constexpr (kPlanes == 1) {
+    if (shape.o < kLanes) return SumGroupBlocks<kPixels>(all, shape, lanes, add, c);
+  }
+#endif
   for (int64_t i = 0; i * kLanes < lanes; i += kPlanes) {
-    if (kPlanes == 1 && shape.o == 4) {
-      all.pixel == kLanes
-          ? SumGroupTapsOfPlanes<kPixels, kPlanes, kPlanes == 1, true>(all, shape, i, add, c)
-          : SumGroupTapsOfPlanes<kPixels, kPlanes, kPlanes == 1, false>(all, shape, i, add, c);
-    } else {
-      all.pixel == kLanes
-          ? SumGroupTapsOfPlanes<kPixels, kPlanes, false, true>(all, shape, i, add, c)
-          : SumGroupTapsOfPlanes<kPixels, kPlanes, false, false>(all, shape, i, add, c);
-    }
+    all.pixel == kLanes ? SumGroupTapsOfPlanes<kPixels, kPlanes, true>(all, shape, i, add, c)
+                        : SumGroupTapsOfPlanes<kPixels, kPlanes, false>(all, shape, i, add, c);
   }
 }
 
@@ -204,7 +198,7 @@ void SumGroupTapsHere(const TermRuns& all, const GroupShape& shape, int64_t lane
   const int64_t tiles = CeilDiv(pixels, two ? kMostPixelsOfTwo : kMostGroupPixels);
   for (int64_t i = 0, at = 0; i < tiles; ++i) {
     const int64_t count = (pixels - at) / (tiles - i);
-    of[count - 1](all, shape, lanes, add, c + at * kLanes);
+    of[count - 1](all, shape, lanes, add, c + at * StepOfC(all));
     at += count;
     for (int64_t r = 0; r < all.count; ++r) all.runs[r].g += count * all.pixel;
   }
@@ -216,7 +210,7 @@ HWY_INLINE const float* Further(const float* from, int64_t bytes) {
 }
 
 // sum[line][tap][channel of four] += g[pixel + tap] * v[pixel].
-template <int kLines, int kTaps, bool kOfBlocks>
+template <int kLines, int kTaps>
 HWY_INLINE void SumGroupPixelsOfPlane(const PixelRun& run, const GroupShape& shape, int64_t tap,
                                       int64_t plane, int64_t four) {
   const D d;
@@ -248,11 +242,11 @@ HWY_INLINE void SumGroupPixelsOfPlane(const PixelRun& run, const GroupShape& sha
 #pragma GCC unroll 8
       for (int t = 0; t < kTaps; ++t) {
         const float* const from = Further(g[l], taps[t]);
-        const V x = kLoadsFours<kOfBlocks> ? hn::LoadU(d, from) : hn::Zero(d);
-        sum[l][t][0] = FusedMulAdd(Channel<0, kOfBlocks>(from, x), factor, sum[l][t][0]);
-        sum[l][t][1] = FusedMulAdd(Channel<1, kOfBlocks>(from, x), factor, sum[l][t][1]);
-        sum[l][t][2] = FusedMulAdd(Channel<2, kOfBlocks>(from, x), factor, sum[l][t][2]);
-        sum[l][t][3] = FusedMulAdd(Channel<3, kOfBlocks>(from, x), factor, sum[l][t][3]);
+        const V x = kLoadsFours ? hn::LoadU(d, from) : hn::Zero(d);
+        sum[l][t][0] = FusedMulAdd(Channel<0>(from, x), factor, sum[l][t][0]);
+        sum[l][t][1] = FusedMulAdd(Channel<1>(from, x), factor, sum[l][t][1]);
+        sum[l][t][2] = FusedMulAdd(Channel<2>(from, x), factor, sum[l][t][2]);
+        sum[l][t][3] = FusedMulAdd(Channel<3>(from, x), factor, sum[l][t][3]);
       }
       g[l] = Whole(g[l] + run.pixel);
     }
@@ -275,12 +269,15 @@ HWY_INLINE void SumTwoFours(PixelRun run, const GroupShape& shape, int64_t tap, 
   const int64_t channel = FirstChannel(shape, plane) + four;
   run.g[1] = run.g[0] + OffsetOf(channel + 4, run.g_plane) - OffsetOf(channel, run.g_plane);
   run.sums[1] = run.sums[0] + 4 * kLanes;
-  SumGroupPixelsOfPlane<2, kTaps, false>(run, shape, tap, plane, four);
+  SumGroupPixelsOfPlane<2, kTaps>(run, shape, tap, plane, four);
 }
 
 template <int kLines, int kTaps>
 HWY_NOINLINE void SumGroupPixelsTile(const PixelRun& run, const GroupShape& shape, int64_t tap,
                                      int64_t lanes) {
+#if CONVGRAD_SHUFFLES_GROUPS
+  if (shape.o < kLanes) return SumBlockPixels<kLines, kTaps>(run, shape, tap, lanes);
+#endif
   for (int64_t i = 0; i * kLanes < lanes; ++i) {
     int64_t four = 0;
     if constexpr (kLines == 1 && kTaps <= kTapsOfTwoGroupLines) {
@@ -289,8 +286,7 @@ HWY_NOINLINE void SumGroupPixelsTile(const PixelRun& run, const GroupShape& shap
       }
     }
     for (; four < shape.all_channels; four += 4) {
-      shape.o == 4 ? SumGroupPixelsOfPlane<kLines, kTaps, true>(run, shape, tap, i, four)
-                   : SumGroupPixelsOfPlane<kLines, kTaps, false>(run, shape, tap, i, four);
+      SumGroupPixelsOfPlane<kLines, kTaps>(run, shape, tap, i, four);
     }
   }
 }

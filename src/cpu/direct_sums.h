@@ -22,9 +22,18 @@ struct TermRuns {
   int64_t count;
   int64_t terms;  // of a run
   int64_t term;   // floats of g from term to term; of w, a vector
-  int64_t pixel;  // floats of g from pixel to pixel; of c, a vector
+  int64_t pixel;  // floats of g from pixel to pixel; of c, a vector, but see c_pixel
   int64_t g_plane, w_plane, c_plane;
+  // c is the tensor itself (StoresLines), and this is added to its sums, of the first plane and
+  // w_plane apart; or null.
+  const float* bias = nullptr;
+  int64_t c_pixel = 0;  // then, floats of c from pixel to pixel; of planes, a vector
 };
+
+// Whether vectors that are whole cache lines go from registers to the tensor: what is stored line
+// by line afterwards waits for memory, which so has the time of the next tile's sums. (Parts of
+// lines would be written one by one.)
+constexpr bool StoresLines(int vector_lanes) { return vector_lanes >= 16; }
 
 // A line of v and the lines of g that it meets, for the sums of as many lines of taps.
 struct PixelRun {
@@ -50,7 +59,8 @@ struct GroupShape {
 
 // Of the first lanes of a block.
 struct DirectSums {
-  // c[pixel] = chunk, or += it. The runs move to the end of the line.
+  // c[pixel] = chunk, or += it, or, in the tensor, chunk + bias. The runs move to the end of the
+  // line.
   void (*sum_taps)(const TermRuns& runs, int64_t lanes, int64_t pixels, bool add, float* c);
   // The chains of sums go on over the pixels of `lines` lines.
   void (*sum_pixels)(const PixelRun& run, int64_t lanes, int lines);
