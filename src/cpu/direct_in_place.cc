@@ -21,7 +21,7 @@ namespace HWY_NAMESPACE {
 constexpr int kBlock = static_cast<int>(LanesOfBlock(kLanes));
 constexpr int kTilePixels = kUnrolledRegisters == 32 ? 8 : 4;
 constexpr int kTapPiece = kUnrolledRegisters == 32 ? 4 : 2;
-constexpr int kPixelPiece = 7;
+constexpr int kPixelPiece = kUnrollsLines ? 7 : 2;
 static_assert(kPixelPiece < SumsInPlace::kMostPieceTaps);
 // Vectors of a cache line of floats (half a line of 16 bits), if that is more than a tile has:
 // four.
@@ -505,13 +505,8 @@ HWY_NOINLINE void SumPixelsTileWithCarry(const PixelsInPlace& run) {
 }
 
 template <class T, bool kSlides, int kFetches>
-void SumPixelsOfTaps(const PixelsInPlace& run) {
-  static_assert(kPixelPiece == 7);
+void SumPixelsOfManyTaps(const PixelsInPlace& run) {
   switch (run.taps) {
-    case 1:
-      return SumPixelsTile<T, 1, false, kFetches>(run);
-    case 2:
-      return SumPixelsTile<T, 2, kSlides, kFetches>(run);
     case 3:
       return SumPixelsTile<T, 3, kSlides, kFetches>(run);
     case 4:
@@ -523,6 +518,14 @@ void SumPixelsOfTaps(const PixelsInPlace& run) {
     default:
       return SumPixelsTile<T, 7, kSlides, kFetches>(run);
   }
+}
+
+template <class T, bool kSlides, int kFetches>
+void SumPixelsOfTaps(const PixelsInPlace& run) {
+  static_assert(kPixelPiece == 2 || kPixelPiece == 7);
+  if (run.taps == 1) return SumPixelsTile<T, 1, false, kFetches>(run);
+  if (run.taps == 2) return SumPixelsTile<T, 2, kSlides, kFetches>(run);
+  if constexpr (kPixelPiece == 7) SumPixelsOfManyTaps<T, kSlides, kFetches>(run);
 }
 
 template <class T>

@@ -152,20 +152,21 @@ class PairSums {
 // Lines of taps of 3x3 and 5x5 with a stride of two, of either phase.
 bool Unrolls(int64_t lines, int64_t taps_a, int64_t taps_b) {
   const int64_t taps = taps_a + taps_b;
+  if (!kUnrollsLines) return false;
   return (taps == 3 && (lines == 1 || lines == 2)) || (taps == 5 && (lines == 2 || lines == 3));
 }
 
 template <class T, int kTapsA, int kTapsB>
 HWY_NOINLINE void SumPairsOf(const PhasePair& pair, const LinesOfPixels& lines) {
   const TapsAlongPixels& taps = pair.taps[0];
-  const bool once = taps.depths.count == 1 && taps.lines.count == 1;
-  if constexpr (kTapsA + kTapsB == 3) {
+  const bool once = kUnrollsLines && taps.depths.count == 1 && taps.lines.count == 1;
+  if constexpr (kUnrollsLines && kTapsA + kTapsB == 3) {
     if (once && taps.unrolled == 1) return PairSums<T, kTapsA, kTapsB, 1, true>(pair, lines).Run();
   }
-  if constexpr (kTapsA + kTapsB == 3 || kTapsA + kTapsB == 5) {
+  if constexpr (kUnrollsLines && (kTapsA + kTapsB == 3 || kTapsA + kTapsB == 5)) {
     if (once && taps.unrolled == 2) return PairSums<T, kTapsA, kTapsB, 2, true>(pair, lines).Run();
   }
-  if constexpr (kTapsA + kTapsB == 5) {
+  if constexpr (kUnrollsLines && kTapsA + kTapsB == 5) {
     if (once && taps.unrolled == 3) return PairSums<T, kTapsA, kTapsB, 3, true>(pair, lines).Run();
   }
   PairSums<T, kTapsA, kTapsB, 1, false>(pair, lines).Run();

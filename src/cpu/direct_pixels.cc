@@ -194,6 +194,7 @@ HWY_NOINLINE void SumLinesOf(const TapsAlongPixels& taps, const LinesOfPixels& l
 }
 
 int Unrolled(int64_t lines, const PixelColumns& columns) {
+  if (!kUnrollsLines) return 1;
   const int64_t most = columns.stride == 1 ? 7 : 3;
   const bool square = lines == columns.taps && lines >= 3 && lines <= most && lines % 2 == 1;
   return square ? static_cast<int>(lines) : 1;
@@ -203,9 +204,14 @@ int Unrolled(int64_t lines, const PixelColumns& columns) {
 template <class T, int kTaps, int kRows, int kStride = 1>
 void SumLinesAs(const TapsAlongPixels& taps, const LinesOfPixels& lines) {
   constexpr int kLines = kRows > 1 && kStride == 1 ? 2 : 1;
-  taps.depths.count == 1 && taps.lines.count == 1
-      ? SumLinesOf<T, kTaps, kRows, kLines, kStride, true>(taps, lines)
-      : SumLinesOf<T, kTaps, kRows, kLines, kStride, false>(taps, lines);
+  if constexpr (kUnrollsLines) {
+    if (taps.depths.count == 1 && taps.lines.count == 1) {
+      return SumLinesOf<T, kTaps, kRows, kLines, kStride, true>(taps, lines);
+    }
+  }
+  if constexpr (kUnrollsLines || kRows == 1) {
+    SumLinesOf<T, kTaps, kRows, kLines, kStride, false>(taps, lines);
+  }
 }
 
 template <class T>

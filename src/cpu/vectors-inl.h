@@ -45,6 +45,9 @@ constexpr int kRegisters = 32;
 // What the direct kernel unrolls for. SCALAR only checks the other targets: larger tiles are not
 // worth the time to compile them.
 constexpr int kUnrolledRegisters = HWY_TARGET == HWY_SCALAR ? 16 : kRegisters;
+// Nor are loops over lines of taps that know how many there are: with them, lines along pixels took
+// longer to compile for SCALAR, and had more code, than for AVX2 or AVX-512.
+constexpr bool kUnrollsLines = HWY_TARGET != HWY_SCALAR;
 
 // A value that the compiler cannot take apart: it would compute a base and an index for every load,
 // and no two would be one instruction.
