@@ -121,6 +121,12 @@ TEST(ProblemText, TouchedBytesAreThoseThatProductsNeed) {
   EXPECT_EQ(bytes("wgrad", outside + " bias[1]"), 6 + 12 + 6);
   const std::string long_line = "in1x1x9000000 taps1x1x3 out1x1x9000000 p0x0x1";
   EXPECT_EQ(bytes("fprop", long_line), 5 * 9e6 + 18);
+  const std::string long_steps = "in1x1x14238397 taps1x1x1024 out1x1x27808 s1x1x512";
+  EXPECT_EQ(bytes("fprop", long_steps), 3.0 * (27807 * 512 + 1024) + 2 * 27808 + 6 * 1024);
+  const std::string gaps = "in1x1x10 taps1x1x2 out1x1x3 s1x1x3 d1x1x2";  // 0 2 3 5 6 8
+  EXPECT_EQ(bytes("fprop", gaps), 3 * 6 + 2 * 3 + 6 * 2);
+  const std::string met = "in1x1x10 taps1x1x3 out1x1x3 s1x1x2 d1x1x3";  // 0 2 4, 3 5 7, 6 8
+  EXPECT_EQ(bytes("wgrad", met), 3 * 8 + 2 * 3 + 6 * 3);
 }
 
 TEST(ProblemText, ChangingAnyFieldChangesTheLine) {

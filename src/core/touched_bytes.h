@@ -5,6 +5,8 @@
 #define CONVGRAD_CORE_TOUCHED_BYTES_H_
 
 #include <algorithm>
+#include <compare>
+#include <cstdint>
 #include <vector>
 
 #include "core/problem.h"
@@ -16,26 +18,41 @@ struct TouchedAxis {
   double in = 0, taps = 0, out = 0;
 };
 
-inline TouchedAxis TouchedOf(const Axis& axis) {
-  // Longer lines than this are not gone through pixel by pixel: then those of the tap that meets
-  // the most are counted, and no fewer are touched.
-  constexpr int64_t kMostSteps = 1 << 22;
-  const int64_t taps = std::min(axis.taps, kMostSteps);
-  const bool all = axis.in <= kMostSteps && axis.out <= kMostSteps / taps;
-  std::vector<bool> in(all ? static_cast<size_t>(axis.in) : 0);
-  std::vector<bool> out(all ? static_cast<size_t>(axis.out) : 0);
-  TouchedAxis touched;
-  for (int64_t tap = 0; tap < taps; ++tap) {
-    const Range outs = OutsInside(axis, tap);
-    if (outs.size() > 0) ++touched.taps;
-    if (!all) touched.in = touched.out = std::max(touched.out, static_cast<double>(outs.size()));
-    for (int64_t o = outs.begin; all && o < outs.end; ++o) {
-      in[static_cast<size_t>(InIndex(axis, o, tap))] = true;
-      out[static_cast<size_t>(o)] = true;
-    }
+// Steps that one tap touches, of those that leave the same rest when divided by a stride.
+struct TouchedSteps {
+  int64_t rest, begin, end;
+  auto operator<=>(const TouchedSteps&) const = default;
+};
+
+// How many there are in all, each counted once.
+inline double CountSteps(std::vector<TouchedSteps>& steps) {
+  std::sort(steps.begin(), steps.end());
+  double count = 0;
+  int64_t rest = -1, end = 0;
+  for (const TouchedSteps& some : steps) {
+    if (some.rest != rest) end = some.begin;
+    rest = some.rest;
+    count += static_cast<double>(std::max<int64_t>(0, some.end - std::max(end, some.begin)));
+    end = std::max(end, some.end);
   }
-  for (const bool is : in) touched.in += is;
-  for (const bool is : out) touched.out += is;
+  return count;
+}
+
+inline TouchedAxis TouchedOf(const Axis& axis) {
+  // Of more taps, these touch no more than all of them do.
+  constexpr int64_t kMostTaps = 1 << 20;
+  std::vector<TouchedSteps> in, out;
+  TouchedAxis touched;
+  for (int64_t tap = 0; tap < std::min(axis.taps, kMostTaps); ++tap) {
+    const Range outs = OutsInside(axis, tap);
+    if (outs.size() == 0) continue;
+    const int64_t first = InIndex(axis, outs.begin, tap), step = first / axis.stride;
+    in.push_back({first % axis.stride, step, step + outs.size()});
+    out.push_back({0, outs.begin, outs.end});
+  }
+  touched.in = CountSteps(in);
+  touched.out = CountSteps(out);
+  touched.taps = static_cast<double>(in.size());
   return touched;
 }
 
