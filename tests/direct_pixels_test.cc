@@ -96,13 +96,13 @@ TEST(DirectPixels, HasTheBitsOfContractForLinesOfAnyLength) {
   }
 }
 
-// Kernels that are unrolled and others, an even and an odd number of lines, several depths, steps
-// between lines, planes of padding, more lines than the table has rows.
+// Kernels that are unrolled and others, as many lines as are summed at once and others, several
+// depths, steps between lines, planes of padding, more lines than the table has rows.
 void ExpectLinesOfAnyNumber() {
   Tally tally;
   for (const int64_t k : {3, 5, 7}) {
     for (const int64_t height : {1, 2, 3, 6, 7, 8, 13}) {
-      for (const int64_t width : {16, 28, 37}) {
+      for (const int64_t width : {16, 28, 37, 121}) {
         ExpectBitsOfContract(
             {"", 1, 3, 3, 3, {height, width}, {k, k}, {1, 1}, {1, 1}, {k / 2, k / 2}}, tally);
         ExpectBitsOfContract(

@@ -70,8 +70,8 @@ inline const Shape kShapes[] = {
     {1, 3, 16, 6, {8, 9}, {3, 3}, {1, 1}, {1, 1}, {1, 1}},
     {1, 3, 12, 4, {8, 9}, {3, 3}, {1, 1}, {1, 1}, {1, 1}},
     {1, 4, 5, 7, {8, 9}, {3, 3}, {1, 3}, {1, 1}, {1, 1}},
-    // Whole vectors of 16 lanes (direct_stores_test has more of them); groups of four and eight whose
-    // taps share positions, by threes, twos and alone.
+    // Whole vectors of 16 lanes (direct_stores_test has more of them); groups of four and eight
+    // whose taps share positions, by threes, twos and alone.
     {1, 48, 1, 1, {7, 33}, {5, 5}, {1, 1}, {1, 1}, {2, 2}},
     {1, 32, 1, 1, {8, 28}, {7, 7}, {1, 1}, {1, 1}, {3, 3}},
     {1, 16, 1, 1, {9, 14}, {5, 4}, {1, 1}, {1, 1}, {2, 2}},

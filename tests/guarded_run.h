@@ -62,15 +62,16 @@ inline std::vector<char> RunGuarded(BitsCase& item, const Options& options, bool
   return written;
 }
 
-// Of real numbers, the very bits of the contraction, at either end of guarded memory.
-inline void ExpectGuardedBitsOfContract(BitsCase& item, const Options& options) {
+// Of real numbers, the very bits of the contraction, at either end of guarded memory; tensors begin
+// so many bytes into it.
+inline void ExpectGuardedBitsOfContract(BitsCase& item, const Options& options, size_t shift = 0) {
   Options contract = options;
   contract.kernel = "contract";
   BitsCase reference = item;
   ASSERT_NE(reference.Run(contract), 0u);
   const std::vector<char> expected = reference.OutputBytes();
   for (const bool at_end : {false, true}) {
-    ASSERT_TRUE(RunGuarded(item, options, at_end) == expected);
+    ASSERT_TRUE(RunGuarded(item, options, at_end, shift) == expected);
   }
 }
 

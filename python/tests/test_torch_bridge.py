@@ -546,7 +546,13 @@ def test_overhead_of_a_call():
             torch.conv2d(x, w, b, 1, 1)
 
     backward_calls = lambda count: script(count, x, x, w, [1, 1], [0, 0], [True] * 3)
+    stated = tuple(map(int, torch.__version__.split(".")[:2])) >= (2, 15)
     forward = backward = reaching = float("inf")
+
+    def is_fast():
+        relative = forward <= 4 * reaching and backward <= 6 * reaching
+        return relative and (not stated or max(forward, backward) <= 30)
+
     for _ in range(12):  # others use the machine, for seconds at a time: the best counts
         nothing = torch.library.Library("aten", "IMPL")
         nothing.impl("convolution_backward", lambda *_: (x, w, b), "CPU")
@@ -557,9 +563,7 @@ def test_overhead_of_a_call():
             spent = lambda: convgrad.torch._bridge.library_seconds
             forward = min(forward, best_overhead(forward_calls, spent))
             backward = min(backward, best_overhead(backward_calls, spent))
-        if max(forward, backward) <= 30 and forward <= 4 * reaching and backward <= 6 * reaching:
+        if is_fast():
             break
     print(f"overhead: forward {forward:.1f} us, backward {backward:.1f}, of nothing {reaching:.1f}")
-    assert forward <= 4 * reaching and backward <= 6 * reaching
-    if tuple(map(int, torch.__version__.split(".")[:2])) >= (2, 15):
-        assert forward <= 30 and backward <= 30
+    assert is_fast()

@@ -39,7 +39,7 @@ inline double CountSteps(std::vector<TouchedSteps>& steps) {
 }
 
 inline TouchedAxis TouchedOf(const Axis& axis) {
-  // Of more taps, these touch no more than all of them do.
+  // Of more taps, these touch no more than all of them do, or nothing, if they are all outside.
   constexpr int64_t kMostTaps = 1 << 20;
   std::vector<TouchedSteps> in, out;
   TouchedAxis touched;

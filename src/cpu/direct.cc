@@ -518,8 +518,9 @@ std::string DirectText(const Problem& problem, int threads, int64_t limit) {
 }
 
 double DirectSeconds(const Problem& problem, int threads) {
-  // Of what the vector unit multiplies depthwise 20 to 35 %, groups of fours 32 to 47, where
-  // channels are copied for each o 14 to 20; and 10 GB/s for each thread.
+  // Of what the vector unit multiplies depthwise 20 to 35 %, groups of fours 32 to 47 (AVX-512, and
+  // its groups of 8: 13 to 28), where channels are copied for each o 14 to 20; and 10 GB/s for each
+  // thread.
   const Problem p = WithLines(problem);
   const Contraction c = MakeLargestPlainContraction(p);
   const VectorUnit unit = PickedVectorUnit(problem.type);

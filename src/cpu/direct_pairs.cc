@@ -100,9 +100,8 @@ class PairSums {
                           bool last) {
     V a[1][1], b[1][1];
     const auto load = [](const PixelColumns::Edge& edge) HWY_ATTR {
-      return [&edge](const float* g, int tap, V(&x)[1]) HWY_ATTR {
-        x[0] = Moved(LoadBytes(D(), g + edge.from[tap]), edge.places[tap][0]);
-      };
+      return [&edge](const float* g, int tap, V(&x)[1])
+                 HWY_ATTR { x[0] = LoadEdge<1>(g, edge, tap); };
     };
     SumBoth(load(of_a), load(of_b), a, b);
     V low, high;

@@ -39,17 +39,20 @@ class LinesAlongPixels {
     const bool shared = step == height_.pixel_step;
     unit_ = shared ? step : 1;
     row_step_ = height_.pixel_step / unit_;
-    const int64_t span = SumsAlongPixels::RowsOf(height_), depths = c_.axes[0].taps;
+    const int64_t span = SumsAlongPixels::RowsOf(height_, kLanes), depths = c_.axes[0].taps;
     lines_each_ = std::min(MostLines(span, depths), height_.pixels);
     depth_rows_ = span + (lines_each_ - 1) * row_step_;
     CutColumns();
     const int unrolled = step == unit_ ? UnrolledLines(shared) : 1;
+    const int64_t pixels = c_.axes[kAxes - 1].pixels;
+    const bool alone = phases_ == 2 || columns_[0].stride == 2;
+    const int together = alone ? 1 : SumsAlongPixels::TogetherOf(kLanes, unrolled, pixels);
     for (int i = 0; i < phases_; ++i) {
       const int64_t weights = SumsAlongPixels::WeightsOf(columns_[i].taps);
       weights_at_[i] = i == 0 ? 0 : depths * pair_.taps[0].depths.weights;
       pair_.taps[i] = {.columns = &columns_[i],
                        .unrolled = unrolled,
-                       .together = phases_ == 1 && columns_[0].stride == 1 && unrolled > 1 ? 2 : 1,
+                       .together = together,
                        .depths = {depths, depth_rows_, height_.taps * weights},
                        .lines = {height_.taps / unrolled, step / unit_, weights},
                        .zeros = memory,
@@ -87,7 +90,7 @@ class LinesAlongPixels {
     sums_.set_edges(second, columns_[1]);
   }
 
-  // Of taps. `shared`: two lines of v at once have lines of g in common.
+  // Of taps. `shared`: lines of v at once have lines of g in common.
   int UnrolledLines(bool shared) const {
     if (phases_ == 2) {
       const bool all = c_.axes[0].taps == 1 &&
@@ -104,7 +107,7 @@ class LinesAlongPixels {
     const int64_t all = lines(SumsAlongPixels::kMostRows);
     if (!kWidens) return all;
     const int64_t rows = std::max(SumsAlongPixels::kWidenedFloats / c_.axes[kAxes - 1].limit,
-                                  SumsAlongPixels::FewestRows(c_.axes[0], height_));
+                                  SumsAlongPixels::FewestRows(c_.axes[0], height_, kLanes));
     return rows >= depths * height_.limit ? all : std::min(all, lines(rows));
   }
 
@@ -207,7 +210,8 @@ class LinesAlongPixels {
                         .v_step = each * step,
                         .count = count};
     if (height_.tap_step > 0) return sum(lines);
-    // Taps go back, and with them the rows; of two lines, the second one comes first.
+    // Taps go back, and with them the rows; of lines that are summed at once, the last one comes
+    // first.
     const int64_t whole = count / each * each;
     lines.row_step = -lines.row_step;
     lines.second = -step;
@@ -219,8 +223,8 @@ class LinesAlongPixels {
     }
     if (whole == count) return;
     lines.rows = rows_;
-    lines.v = v + whole * step;
-    lines.count = 1;
+    lines.v = v + (count - 1) * step;
+    lines.count = count - whole;
     sum(lines);
   }
 

@@ -21,20 +21,9 @@ namespace HWY_NAMESPACE {
 void SetEdge(const GatherAxis& axis, int64_t pixel, int64_t fresh, PixelColumns::Edge& edge) {
   edge.pixel = pixel;
   edge.fresh = fresh;
-  const int64_t step = axis.pixel_step;
   for (int64_t t = 0; t < axis.taps; ++t) {
-    const int64_t position = axis.first + step * pixel + t * axis.tap_step;
-    // Of a stride of two, from the same place as the first tap of a pair.
-    const int64_t near = step == 2 ? position - t % 2 : position;
-    const int64_t from = std::clamp<int64_t>(near, 0, axis.limit - step * kLanes);
-    edge.from[t] = from;
-    for (int64_t l = 0; l < kLanes; ++l) {
-      const int64_t lane = position + step * l - from;
-      for (int64_t half = 0; half < 2; ++half) {
-        const int64_t own = lane - half * kLanes;
-        edge.places[t][half][l] = own >= 0 && own < kLanes ? PlaceOf(own) : -1;
-      }
-    }
+    const int64_t position = axis.first + axis.pixel_step * pixel + t * axis.tap_step;
+    SetEdgeTap(position, axis.pixel_step, axis.limit, t, edge);
   }
 }
 
@@ -72,12 +61,16 @@ class PixelSums {
     const int64_t end = fours_end + columns.twos * 2 * kLanes;
     T* v = static_cast<T*>(lines_.v);
     for (int64_t left = lines_.count; left > 0; left -= kLines) {
-      wanted_ = left < kLines ? 1 : kLines;
-      turned_ = wanted_ == 2 && lines_.second < 0;
-      low_ = turned_ ? v + lines_.second : v;
-      high_ = turned_ ? v : v + lines_.second;
+      wanted_ = static_cast<int>(std::min<int64_t>(left, kLines));
+      turned_ = kLines > 1 && wanted_ == kLines && lines_.second < 0;
+      first_v_ = turned_ ? v + (kLines - 1) * lines_.second : v;
+      v_step_ = turned_ ? -lines_.second : lines_.second;
       if constexpr (kOnce) once_.LoadRows(lines_.g, rows_, taps_.zeros);
-      for (int64_t pixel = begin; pixel < fours_end; pixel += 4 * kLanes) SumInside<4>(pixel);
+      constexpr int kMost =
+          kLines == 4 ? 2 : 4;  // of more, sums and vectors of g fill the registers
+      for (int64_t pixel = begin; pixel < fours_end; pixel += kMost * kLanes) {
+        SumInside<kMost>(pixel);
+      }
       for (int64_t pixel = fours_end; pixel < end; pixel += 2 * kLanes) SumInside<2>(pixel);
       int e = 0;
       for (; e + 2 <= columns.edges; e += 2) SumEdges<2>(columns.edge + e);
@@ -101,10 +94,10 @@ class PixelSums {
         },
         sum);
     PutLowerFirst(sum);
-#pragma GCC unroll 2
+#pragma GCC unroll 4
     for (int l = 0; l < kLines; ++l) {
       if (l >= wanted_) break;
-      T* const to = (l == 0 ? low_ : high_) + pixel;
+      T* const to = first_v_ + l * v_step_ + pixel;
       if (scales_) {
 #pragma GCC unroll 4
         for (int c = 0; c < kColumns; ++c) sum[l][c] = WithOut(sum[l][c], beta_, to + c * kLanes);
@@ -122,21 +115,16 @@ class PixelSums {
     SumColumns(
         [&](const float* g, int tap, V(&x)[kColumns]) HWY_ATTR {
 #pragma GCC unroll 2
-          for (int c = 0; c < kColumns; ++c) {
-            const auto& places = edges[c].places[tap];
-            const float* const at = g + edges[c].from[tap];
-            x[c] = Moved(LoadBytes(D(), at), places[0]);
-            if (kStride == 2) x[c] = hn::Or(x[c], Moved(LoadBytes(D(), at + kLanes), places[1]));
-          }
+          for (int c = 0; c < kColumns; ++c) x[c] = LoadEdge<kStride>(g, edges[c], tap);
         },
         sum);
     PutLowerFirst(sum);
-#pragma GCC unroll 2
+#pragma GCC unroll 4
     for (int l = 0; l < kLines; ++l) {
       if (l >= wanted_) break;
 #pragma GCC unroll 2
       for (int c = 0; c < kColumns; ++c) {
-        StoreEdge(sum[l][c], edges[c].fresh, (l == 0 ? low_ : high_) + edges[c].pixel);
+        StoreEdge(sum[l][c], edges[c].fresh, first_v_ + l * v_step_ + edges[c].pixel);
       }
     }
   }
@@ -144,9 +132,12 @@ class PixelSums {
   // Lines are stored as they lie in memory: the other way takes a quarter more time (Neoverse-N1).
   template <int kColumns>
   HWY_INLINE void PutLowerFirst(V (&sum)[kLines][kColumns]) const {
-    if (kLines == 1 || !turned_) return;
+    if (!turned_) return;
+#pragma GCC unroll 2
+    for (int l = 0; l < kLines / 2; ++l) {
 #pragma GCC unroll 4
-    for (int c = 0; c < kColumns; ++c) std::swap(sum[0][c], sum[kLines - 1][c]);
+      for (int c = 0; c < kColumns; ++c) std::swap(sum[l][c], sum[kLines - 1 - l][c]);
+    }
   }
 
   template <int kColumns, class LoadTap>
@@ -180,8 +171,8 @@ class PixelSums {
   const V bias_, beta_;
   const bool scales_;
   const int64_t* rows_;
-  T* low_ = nullptr;
-  T* high_ = nullptr;
+  T* first_v_ = nullptr;  // of the lines that are summed at once, the lowest in memory
+  int64_t v_step_ = 0;
   int wanted_ = kLines;
   bool turned_ = false;
   int64_t first_[kTaps];
@@ -200,17 +191,40 @@ int Unrolled(int64_t lines, const PixelColumns& columns) {
   return square ? static_cast<int>(lines) : 1;
 }
 
+// So many lines at once as the taps say; where that is four, one or two that are left by twos.
+template <class T, int kTaps, int kRows, bool kOnce>
+void SumLinesTogether(const TapsAlongPixels& taps, LinesOfPixels lines) {
+  constexpr int kMost = SumsAlongPixels::MostTogether(kLanes);
+  if constexpr (kMost > 2) {
+    const int64_t rest = lines.count % kMost;
+    const int64_t left = taps.together == 2 ? lines.count : rest > 2 ? 0 : rest;
+    const int64_t steps = (lines.count - left) / kMost;
+    if (left < lines.count) {
+      LinesOfPixels most = lines;
+      most.count -= left;
+      SumLinesOf<T, kTaps, kRows, kMost, 1, kOnce>(taps, most);
+    }
+    lines.rows += steps * lines.row_step;
+    lines.v = static_cast<T*>(lines.v) + steps * lines.v_step;
+    lines.count = left;
+  }
+  if (lines.count > 0) SumLinesOf<T, kTaps, kRows, 2, 1, kOnce>(taps, lines);
+}
+
 // Of a stride of two, one line of v at a time: neighbours have few lines of g in common.
 template <class T, int kTaps, int kRows, int kStride = 1>
 void SumLinesAs(const TapsAlongPixels& taps, const LinesOfPixels& lines) {
-  constexpr int kLines = kRows > 1 && kStride == 1 ? 2 : 1;
-  if constexpr (kUnrollsLines) {
-    if (taps.depths.count == 1 && taps.lines.count == 1) {
-      return SumLinesOf<T, kTaps, kRows, kLines, kStride, true>(taps, lines);
+  if constexpr (kRows > 1 && kStride == 1 && kUnrollsLines) {
+    const bool once = taps.depths.count == 1 && taps.lines.count == 1;
+    return once ? SumLinesTogether<T, kTaps, kRows, true>(taps, lines)
+                : SumLinesTogether<T, kTaps, kRows, false>(taps, lines);
+  } else if constexpr (kUnrollsLines || kRows == 1) {
+    if constexpr (kUnrollsLines) {
+      if (taps.depths.count == 1 && taps.lines.count == 1) {
+        return SumLinesOf<T, kTaps, kRows, 1, kStride, true>(taps, lines);
+      }
     }
-  }
-  if constexpr (kUnrollsLines || kRows == 1) {
-    SumLinesOf<T, kTaps, kRows, kLines, kStride, false>(taps, lines);
+    SumLinesOf<T, kTaps, kRows, 1, kStride, false>(taps, lines);
   }
 }
 

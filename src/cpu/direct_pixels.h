@@ -1,10 +1,10 @@
 // Sums of the direct kernel along pixels: depthwise, the pixels of a line next to each other in
 // both tensors. Step 7 of the story. Lanes are pixels, nothing is copied or turned: a tap is a load
 // that is one position further. (Lines of 16 bits are widened first, each once: where it is loaded,
-// each tap would have to.) Two lines of v are summed at once, since all lines of g but two are
-// the same for both. At the ends of a line, where taps are outside, a vector is loaded from inside
-// and moved by a table. (Neoverse-N1, 144 channels, 3x3, 56x56: half the time of lines that are
-// copied and turned so that lanes are channels.)
+// each tap would have to.) Two or four lines of v are summed at once, since most lines of g are the
+// same for them. At the ends of a line, where taps are outside, a vector is loaded through a mask
+// (x86), or from inside and moved by a table. (Neoverse-N1, 144 channels, 3x3, 56x56: half the time
+// of lines that are copied and turned so that lanes are channels.)
 //
 // Of a stride of two along lines, every second lane of two vectors is taken, if there are few taps;
 // of a dgrad, both phases are summed in registers and their lanes stored between each other. (96
@@ -36,8 +36,8 @@ struct PixelColumns {
   struct Edge {
     int64_t pixel;            // its first
     int64_t fresh;            // lanes at its end that no vector before it has
-    int64_t from[kMostTaps];  // a position inside, for each tap
-    // Of the lanes from there, and, of a stride of two, in the next vector; < 0: outside.
+    int64_t from[kMostTaps];  // the position that a vector is loaded from, for each tap
+    // Lanes of it, and, of a stride of two, of the next vector: see LoadPlaces.
     alignas(64) int32_t places[kMostTaps][2][kMostLanes];
   };
 
@@ -100,17 +100,17 @@ struct TapsAlongPixels {
 };
 
 // Some lines of v of one channel. A line reads the lines of g that the table has from its row on;
-// where two are summed at once, the second one from one row further.
+// where several are summed at once, each from one row further than the one before it.
 struct LinesOfPixels {
   static constexpr int64_t kOutside = INT64_MIN;
 
   const float* g;
   const int64_t* rows;  // floats from g
-  int64_t row_step;     // from line to line, or from two to two
+  int64_t row_step;     // from line to line, or to the next ones that are summed at once
   const float* w;
   float bias;
   void* v;
-  int64_t second;  // elements from a line to the one that is summed with it, if any
+  int64_t second;  // elements from a line to the next one that is summed with it, if any
   int64_t v_step;
   int64_t count;
 };
@@ -122,13 +122,22 @@ struct SumsAlongPixels {
   static constexpr int64_t kMostRows = 1024;
   // Lines of 16 bits that are widened at a time stay in the first-level cache.
   static constexpr int64_t kWidenedFloats = 8 << 10;
-  // Lines of g from the first to the last that a line of v reads, and one more for its neighbour.
-  static int64_t RowsOf(const GatherAxis& height) {
-    return (std::max<int64_t>(height.taps, 1) - 1) * std::abs(height.tap_step) + 2;
+  // Lines of v that are summed at once. Of short lines AVX-512 has so few vectors that the sums of
+  // two lines wait for each other: four (Cascade Lake, 192 channels, 28x28, 7x7: 3.04 ms, so 2.29).
+  // Of long ones, two are faster (112x112, 3x3: 1.9 ms, four 2.2 to 2.6; 7x7: 5.1 and 4.4).
+  static constexpr int MostTogether(int64_t lanes) { return lanes >= 16 ? 4 : 2; }
+  static int TogetherOf(int64_t lanes, int unrolled, int64_t pixels) {
+    if (unrolled == 1) return 1;
+    return pixels <= unrolled * lanes ? MostTogether(lanes) : 2;
+  }
+  // Lines of g from the first to the last that lines of v at once read.
+  static int64_t RowsOf(const GatherAxis& height, int64_t lanes) {
+    return (std::max<int64_t>(height.taps, 1) - 1) * std::abs(height.tap_step) +
+           MostTogether(lanes);
   }
   // Those that there are, of all depths: the fewest that can be widened at a time.
-  static int64_t FewestRows(const GatherAxis& depth, const GatherAxis& height) {
-    return std::max<int64_t>(1, depth.taps * std::min(RowsOf(height), height.limit));
+  static int64_t FewestRows(const GatherAxis& depth, const GatherAxis& height, int64_t lanes) {
+    return std::max<int64_t>(1, depth.taps * std::min(RowsOf(height, lanes), height.limit));
   }
   // Floats of the weights of a line of taps.
   static constexpr int64_t WeightsOf(int64_t taps) { return CeilDiv(taps, 4) * 4; }

@@ -52,8 +52,9 @@ bool IsAlongPixels(const Contraction& c, const Problem& p) {
     return false;
   }
   constexpr int64_t kMostRows = SumsAlongPixels::kMostRows;
+  const int64_t lanes = PickedVectorUnit(p.type).lanes;
   if (std::abs(c.axes[1].tap_step) > kMostRows ||
-      SumsAlongPixels::RowsOf(c.axes[1]) > kMostRows / depths || MakeChunks(c).count() > 1) {
+      SumsAlongPixels::RowsOf(c.axes[1], lanes) > kMostRows / depths || MakeChunks(c).count() > 1) {
     return false;
   }
   const int64_t limit = c.axes[kAxes - 1].limit, room = DirectTiling::kStackFloats;
@@ -62,7 +63,7 @@ bool IsAlongPixels(const Contraction& c, const Problem& p) {
     // Of more taps, or of shorter lines, lines that are turned are faster (Neoverse-N1, f16:
     // 7x7 5.4 ms, this way 6.4; 3x3, lines of seven 1.5 and 1.7; 3x3 7.0 and 4.8).
     if (c.taps() > 27 || limit < 8) return false;
-    const int64_t fewest = SumsAlongPixels::FewestRows(c.axes[0], c.axes[1]);
+    const int64_t fewest = SumsAlongPixels::FewestRows(c.axes[0], c.axes[1], lanes);
     if (fewest > room / limit) return false;
     floats += std::max(fewest * limit, SumsAlongPixels::kWidenedFloats);
   }
