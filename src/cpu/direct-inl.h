@@ -11,6 +11,7 @@
 #include <type_traits>
 
 #include "cpu/direct.h"
+#include "cpu/direct_group_pixels-inl.h"
 #include "cpu/direct_in_place-inl.h"
 #include "cpu/direct_lines-inl.h"
 #include "cpu/direct_pixels-inl.h"
@@ -399,6 +400,9 @@ HWY_NOINLINE void RunDirectTask(const DirectWork& work, const DirectTask& task, 
     if (work.t->along_pixels) return LinesAlongPixels<T>(work, task, memory).SumTaps();
   }
   if constexpr (sizeof(T) == sizeof(float)) {
+#if CONVGRAD_HAS_AVX512
+    if (work.t->groups_along_pixels) return GroupsAlongPixels(work, task, memory).SumTaps();
+#endif
     if (work.t->along_taps) return sum_pixels(LinesAlongTaps(work, task, memory));
   }
   work.t->in_place ? run(LinesInPlace<T, U>(work, task, memory))

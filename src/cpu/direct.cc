@@ -7,6 +7,7 @@
 
 #include "core/text.h"
 #include "cpu/direct_axes.h"
+#include "cpu/direct_group_pixels.h"
 #include "cpu/direct_in_place.h"
 #include "cpu/direct_turned.h"
 #include "cpu/engine.h"
@@ -253,13 +254,15 @@ double PlaneBytes(const Problem& p) {
 DirectTiling AlongPixelsTiling(const Contraction& c, const Problem& p, int threads) {
   DirectTiling t;
   t.vector_lanes = PickedVectorUnit(p.type).lanes;
-  t.along_pixels = t.on_stack = true;
+  t.groups_along_pixels = IsOfGroupsAlongPixels(c, p);
+  t.along_pixels = !t.groups_along_pixels;
+  t.on_stack = true;
   t.lanes = t.used = 1;
   t.blocks = p.groups;
   // A few tasks more than threads want, since cores are not equally fast.
   const int64_t planes = t.blocks * std::max<int64_t>(1, c.images);
   t.blocks_each = std::clamp<int64_t>(planes / (16 * threads), 1, t.blocks);
-  t.pairs = HasPairs(p);
+  t.pairs = t.along_pixels && HasPairs(p);
   // All phases of so many planes before others: what they read stays in L2.
   const bool again = t.pairs && CountPlainPhases(p) > 2;
   const double most = static_cast<double>(PickedVectorUnit(p.type).l2_bytes / 2) / PlaneBytes(p);
@@ -267,7 +270,7 @@ DirectTiling AlongPixelsTiling(const Contraction& c, const Problem& p, int threa
   t.blocks_each = std::min(t.blocks_each, planes_each);
   t.block_tasks = CeilDiv(t.blocks, t.blocks_each);
   t.columns = std::max<int64_t>(1, c.axes[kAxes - 1].pixels);
-  t.line_floats = FloatsOfZeroLine(c, p);
+  if (t.along_pixels) t.line_floats = FloatsOfZeroLine(c, p);
   CutPixels(c, threads, t);
   const int64_t images_each = std::max<int64_t>(1, planes_each / t.blocks);
   t.image_tasks = std::max(t.image_tasks, CeilDiv(c.images, images_each));
@@ -321,7 +324,7 @@ std::string DirectRefusal(const Problem& problem, int threads, int64_t limit) {
   }
   const Problem p = WithLines(problem);
   const Contraction c = MakeLargestPlainContraction(p);
-  if (IsAlongPixels(c, p) || IsAlongTaps(c, p)) return "";
+  if (IsAlongPixels(c, p) || IsOfGroupsAlongPixels(c, p) || IsAlongTaps(c, p)) return "";
   if (!c.sum_pixels && !HasFewTaps(c)) return "its kernel has too many taps";
   const VectorUnit unit = PickedVectorUnit(p.type);
   if (TilingOfParts(c, p, unit.lanes, DirectTiling::kStackFloats).columns > 0) return "";
@@ -437,7 +440,9 @@ DirectTiling DirectTilingOf(const Problem& problem, int threads, int64_t limit) 
   if (const auto turned = TurnedTiling(problem, threads, limit)) return *turned;
   const Problem p = WithLines(problem);
   const Contraction all = MakeLargestPlainContraction(p);
-  if (IsAlongPixels(all, p)) return AlongPixelsTiling(all, p, threads);
+  if (IsAlongPixels(all, p) || IsOfGroupsAlongPixels(all, p)) {
+    return AlongPixelsTiling(all, p, threads);
+  }
   if (IsAlongTaps(all, p)) return AlongTapsTilingOf(all, p, problem, threads, limit);
   const VectorUnit unit = PickedVectorUnit(p.type);
   DirectTiling stack = TilingOfParts(all, p, unit.lanes, DirectTiling::kStackFloats);
@@ -505,6 +510,10 @@ std::string DirectText(const Problem& problem, int threads, int64_t limit) {
     return Join(t.blocks_each, " of ", t.blocks, " channels in a task; vectors along taps",
                 t.chunk_parts > 1 ? ", chunks side by side" : "", unit);
   }
+  if (t.groups_along_pixels) {
+    return Join(t.blocks_each, " of ", t.blocks,
+                " groups in a task; vectors along pixels, in place: no line is copied", unit);
+  }
   if (t.along_pixels) {
     return Join(t.blocks_each, " of ", t.blocks, " channels in a task; vectors along pixels",
                 t.pairs ? ", two phases at once" : "",
@@ -530,12 +539,15 @@ double DirectSeconds(const Problem& problem, int threads) {
   const bool far_pixels = c.sum_pixels && last.pixel_step > 1 && last.pixel_step >= last.taps;
   const bool apart = c.g.channel != 1 && (far_taps || far_pixels);
   const double spread = apart ? 0.06 : 0.17;
-  const double full = HasFours(c, unit.lanes) ? 0.4 : c.channels * c.o == 1 ? 0.25 : spread;
+  const bool of_groups = IsOfGroupsAlongPixels(c, p);
+  const double full = of_groups || HasFours(c, unit.lanes) ? 0.4
+                      : c.channels * c.o == 1              ? 0.25
+                                                           : spread;
   // Of a block that is not full, vectors without a channel are left out.
   const double used = static_cast<double>(p.groups * c.o);
   const double vectors = static_cast<double>(CeilDiv(p.groups * c.o, unit.lanes));
   const double filled =
-      IsAlongPixels(c, p) || IsAlongTaps(c, p) ? 1.0 : used / (vectors * unit.lanes);
+      IsAlongPixels(c, p) || of_groups || IsAlongTaps(c, p) ? 1.0 : used / (vectors * unit.lanes);
   const double share = full * filled;
   const double per_second = MultiplyAddsPerSecond(unit) * share * threads;
   return std::max(CountMultiplyAdds(problem) / per_second, CountBytes(problem) / (10e9 * threads));

@@ -51,18 +51,19 @@ struct DirectTiling {
   int vector_lanes = 4;
   // Decided for the phase, or the part, of the most taps; the others obey, so that none needs more
   // memory than it does.
-  bool in_place = false;       // nothing is copied: see direct_in_place.h
-  bool carries = false;        // in place, positions from tile to tile
-  bool far_out = false;        // in place: what is written is in no cache
-  std::optional<bool> sparse;  // copied lines have only positions that are read
-  bool turned = false;         // planes, and then in place: see direct_turned.h
-  bool along_pixels = false;   // lanes are pixels, a block is a channel: see direct_pixels.h
-  bool pairs = false;          // and two phases of a dgrad are computed together
-  bool along_taps = false;     // lanes are taps, a block is a channel: see direct_taps.h
-  int64_t lanes = 16;          // of a block of o
-  int64_t used = 16;           // of them: whole groups
-  int64_t blocks = 1;          // of all groups
-  int64_t blocks_each = 1;     // of a task
+  bool in_place = false;             // nothing is copied: see direct_in_place.h
+  bool carries = false;              // in place, positions from tile to tile
+  bool far_out = false;              // in place: what is written is in no cache
+  std::optional<bool> sparse;        // copied lines have only positions that are read
+  bool turned = false;               // planes, and then in place: see direct_turned.h
+  bool along_pixels = false;         // lanes are pixels, a block is a channel: see direct_pixels.h
+  bool pairs = false;                // and two phases of a dgrad are computed together
+  bool groups_along_pixels = false;  // a block is a group: see direct_group_pixels.h
+  bool along_taps = false;           // lanes are taps, a block is a channel: see direct_taps.h
+  int64_t lanes = 16;                // of a block of o
+  int64_t used = 16;                 // of them: whole groups
+  int64_t blocks = 1;                // of all groups
+  int64_t blocks_each = 1;           // of a task
   int64_t block_tasks = 1;
   int64_t image_tasks = 1;
   int64_t bands = 1;         // of lines

@@ -83,7 +83,7 @@ inline PhaseBands MakePhaseBands(const Problem& p, const DirectTiling& t, int64_
     bands.lines = std::min(wanted, std::max<int64_t>(1, lines / least_lines));
   }
   wanted = CeilDiv(wanted, bands.lines);
-  if (!t.along_pixels) {
+  if (!t.along_pixels && !t.groups_along_pixels) {
     bands.column_unit = std::max<int64_t>(1, std::min(t.columns, c.axes[kAxes - 1].pixels));
     const int64_t least_columns = std::max(bands.column_unit, kFewColumns);
     bands.columns = std::min(wanted, std::max<int64_t>(1, columns / least_columns));

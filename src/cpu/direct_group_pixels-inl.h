@@ -1,0 +1,288 @@
+// Small groups of the direct kernel along pixels, of vectors of 16 lanes. Step 7 of the story: a
+// line of g is read through a mask for each tap, and meets several o of its group and several
+// vectors of pixels, whose sums stay in registers. Nothing is copied, turned or padded.
+#if defined(CONVGRAD_CPU_DIRECT_GROUP_PIXELS_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef CONVGRAD_CPU_DIRECT_GROUP_PIXELS_INL_H_
+#undef CONVGRAD_CPU_DIRECT_GROUP_PIXELS_INL_H_
+#else
+#define CONVGRAD_CPU_DIRECT_GROUP_PIXELS_INL_H_
+#endif
+
+#include <algorithm>
+#include <cstdint>
+
+#include "cpu/direct.h"
+#include "cpu/direct_group_pixels.h"
+#include "cpu/element.h"
+#include "cpu/vectors-inl.h"
+#include "hwy/highway.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace convgrad {
+namespace HWY_NAMESPACE {
+
+#if CONVGRAD_HAS_AVX512
+class GroupsAlongPixels {
+ public:
+  // `memory`: of the weights of a group.
+  GroupsAlongPixels(const DirectWork& work, const DirectTask& task, float* memory)
+      : work_(work),
+        c_(*work.c),
+        task_(task),
+        line_(c_.axes[kAxes - 1]),
+        rows_each_(c_.axes[0].taps * c_.axes[1].taps),
+        vectors_(CeilDiv(line_.pixels, kLanes)),
+        outs_(GroupPixels::OutsOf(c_.o)),
+        weights_(memory) {
+    for (int64_t i = 0; i < vectors_; ++i) {
+      for (int64_t t = 0; t < line_.taps; ++t) {
+        const int64_t first = line_.first + i * kLanes + t * line_.tap_step;
+        masks_[i * line_.taps + t] = MaskOf(-first, line_.limit - first);
+      }
+    }
+  }
+
+  void SumTaps() {
+    const int64_t most = GroupPixels::LinesOf(rows_each_, vectors_);
+    for (int64_t group = task_.blocks.begin; group < task_.blocks.end; ++group) {
+      LoadGroup(group);
+      for (int64_t l = task_.lines.begin; l < task_.lines.end; l += most) {
+        FindColumns({l, std::min(l + most, task_.lines.end)});
+        for (int64_t image = task_.images.begin; image < task_.images.end; ++image) {
+          SumGroup(image, group);
+        }
+      }
+    }
+  }
+
+ private:
+  // A vector of pixels of one line of v.
+  struct Column {
+    const int64_t* rows;    // of g, one for each line of taps
+    const uint16_t* masks;  // one for each tap of a line
+    int64_t g, v;           // where its first one is, and what its first tap reads of a line of g
+    uint16_t fresh;         // pixels that exist
+  };
+
+  // Lanes from `begin` to `end`, those of them that there are.
+  static uint16_t MaskOf(int64_t begin, int64_t end) {
+    const auto below = [](int64_t lane) {
+      return (uint32_t{1} << std::clamp<int64_t>(lane, 0, kLanes)) - 1;
+    };
+    return static_cast<uint16_t>(below(end) & ~below(begin));
+  }
+
+  // [(tap, channel), o], zeros for an o that does not exist.
+  void LoadGroup(int64_t group) {
+    const float* const w =
+        static_cast<const float*>(work_.other) + c_.w.first + group * work_.w_group;
+    float* to = weights_;
+    for (int64_t row = 0; row < rows_each_; ++row) {
+      const float* const line =
+          w + row / c_.axes[1].taps * c_.w.at[0] + row % c_.axes[1].taps * c_.w.at[1];
+      for (int64_t t = 0; t < line_.taps; ++t) {
+        for (int64_t channel = 0; channel < c_.channels; ++channel, to += outs_) {
+          const float* const from = line + t * c_.w.at[2] + channel * c_.w.channel;
+          for (int64_t o = 0; o < outs_; ++o) {
+            to[o] = o < c_.o ? LoadAt<float>(from, o * c_.w.o) : 0.0f;
+          }
+        }
+      }
+    }
+    const D d;
+    V zero = hn::Zero(d);  // or NaN
+    for (const float* from = weights_; from < to; from += kLanes) {
+      const auto some = hn::FirstN(d, static_cast<size_t>(to - from));
+      zero = FusedMulAdd(hn::MaskedLoad(some, d, from), hn::Zero(d), zero);
+    }
+    finite_ = hn::AllTrue(d, hn::Eq(zero, hn::Zero(d)));
+    for (int64_t o = 0; o < c_.o; ++o) {
+      bias_[o] = 0;
+      const int64_t at = (group * c_.o + o) * work_.bias_stride;
+      if (work_.bias != nullptr)
+        bias_[o] += LoadAt<float>(static_cast<const float*>(work_.bias), at);
+    }
+  }
+
+  // Of these lines of v: the lines of g that each reads, and its vectors. All groups have the same.
+  void FindColumns(const Range& lines) {
+    if (lines == lines_) return;
+    lines_ = lines;
+    int64_t* row = rows_;
+    count_ = 0;
+    for (int64_t line = lines.begin; line < lines.end; ++line) {
+      const GatherAxis &depths = c_.axes[0], &heights = c_.axes[1];
+      const int64_t depth = line / heights.pixels, height = line % heights.pixels;
+      const int64_t at0 = depths.first + depth * depths.pixel_step;
+      const int64_t at1 = heights.first + height * heights.pixel_step;
+      for (int64_t i = 0; i < vectors_; ++i) {
+        const int64_t pixel = i * kLanes;
+        columns_[count_++] = {row, masks_ + i * line_.taps, line_.first + pixel,
+                              depth * c_.v.at[0] + height * c_.v.at[1] + pixel,
+                              MaskOf(0, line_.pixels - pixel)};
+      }
+      for (int64_t d = 0; d < depths.taps; ++d) {
+        for (int64_t h = 0; h < heights.taps; ++h, ++row) {
+          const int64_t y = at0 + d * depths.tap_step, x = at1 + h * heights.tap_step;
+          const bool inside = y >= 0 && y < depths.limit && x >= 0 && x < heights.limit;
+          *row = inside ? y * c_.g.at[0] + x * c_.g.at[1] : GroupPixels::kOutside;
+        }
+      }
+    }
+  }
+
+  void SumGroup(int64_t image, int64_t group) const {
+    const float* const g = static_cast<const float*>(work_.g) + c_.g.first + image * c_.g.image +
+                           group * c_.channels * c_.g.channel;
+    float* const v =
+        static_cast<float*>(work_.out) + c_.v.first + image * c_.v.image + group * c_.o * c_.v.o;
+    const bool fours = c_.channels == 4;
+    if (outs_ == 4) return fours ? SumGroupOf<4, 4, 4>(g, v) : SumGroupOf<4, 4, 0>(g, v);
+    SumGroupOf<8, 2, 0>(g, v);
+  }
+
+  // kChannels: 0, any.
+  template <int kOuts, int kColumns, int kChannels>
+  void SumGroupOf(const float* g, float* v) const {
+    for (int64_t i = 0; i < count_; i += kColumns) {
+      const int64_t wanted = std::min<int64_t>(kColumns, count_ - i);
+      SumColumns<kOuts, kColumns, kChannels>(columns_ + i, wanted, g, v);
+    }
+  }
+
+  // The last of the wanted columns takes the place of those beyond.
+  template <int kOuts, int kColumns, int kChannels>
+  HWY_NOINLINE void SumColumns(const Column* columns, int64_t wanted, const float* g,
+                               float* v) const {
+    const Column* column[kColumns];
+#pragma GCC unroll 4
+    for (int i = 0; i < kColumns; ++i) column[i] = columns + std::min<int64_t>(i, wanted - 1);
+    V sum[kOuts][kColumns];
+    SumTerms<kOuts, kColumns, kChannels>(column, g, sum);
+    float* to = v;
+    if (wanted == kColumns && c_.o == kOuts && work_.beta == 0) {
+#pragma GCC unroll 8
+      for (int k = 0; k < kOuts; ++k, to += c_.v.o) {
+        const V bias = hn::Set(D(), bias_[k]);
+#pragma GCC unroll 4
+        for (int i = 0; i < kColumns; ++i) {
+          Store(hn::Add(sum[k][i], bias), *column[i], to);
+        }
+      }
+      return;
+    }
+    const V beta = hn::Set(D(), work_.beta);
+#pragma GCC unroll 8
+    for (int k = 0; k < kOuts; ++k, to += c_.v.o) {
+      if (k >= c_.o) break;
+      const V bias = hn::Set(D(), bias_[k]);
+#pragma GCC unroll 4
+      for (int i = 0; i < kColumns; ++i) {
+        if (i >= wanted) break;
+        // A -0 of beta * out becomes +0, see LoadScaled.
+        const V old = hn::MaskedLoad(MaskFrom(column[i]->fresh), D(), to + column[i]->v);
+        const V scaled = hn::Add(hn::Mul(beta, old), hn::Zero(D()));
+        const V value = work_.beta == 0 ? sum[k][i] : hn::Add(scaled, sum[k][i]);
+        Store(hn::Add(value, bias), *column[i], to);
+      }
+    }
+  }
+
+  static HWY_INLINE void Store(V value, const Column& column, float* to) {
+    hn::BlendedStore(value, MaskFrom(column.fresh), D(), to + column.v);
+  }
+  static HWY_INLINE hn::Mask<D> MaskFrom(uint16_t bits) { return hn::Mask<D>{bits}; }
+
+  // Tap by tap, and of a tap channel by channel. What is outside of all columns has no effect on
+  // finite weights: a sum is never -0.
+  template <int kOuts, int kColumns, int kChannels>
+  HWY_INLINE void SumTerms(const Column* const (&column)[kColumns], const float* g,
+                           V (&sum)[kOuts][kColumns]) const {
+    const float* w = weights_;
+    static constexpr uint16_t kNone = 0;
+    const int64_t tap_floats = c_.channels * kOuts;
+#pragma GCC unroll 8
+    for (int k = 0; k < kOuts; ++k) {
+#pragma GCC unroll 4
+      for (int i = 0; i < kColumns; ++i) sum[k][i] = hn::Zero(D());
+    }
+    const int64_t rows = rows_each_, taps = line_.taps, tap_step = line_.tap_step;
+    for (int64_t row = 0; row < rows; ++row) {
+      const float* from[kColumns];
+      const uint16_t* masks[kColumns];
+      int64_t mask_step[kColumns];
+      bool any = false;
+#pragma GCC unroll 4
+      for (int i = 0; i < kColumns; ++i) {
+        const int64_t at = column[i]->rows[row];
+        const bool inside = at != GroupPixels::kOutside;
+        from[i] = g + (inside ? at : 0) + column[i]->g;
+        masks[i] = inside ? column[i]->masks : &kNone;
+        mask_step[i] = inside ? 1 : 0;
+        any = any || inside;
+      }
+      if (!any && finite_) {
+        w += taps * tap_floats;
+        continue;
+      }
+      for (int64_t t = 0; t < taps; ++t, w += tap_floats) {
+        uint32_t lanes = 0;
+        hn::Mask<D> mask[kColumns];
+        const float* at[kColumns];
+#pragma GCC unroll 4
+        for (int i = 0; i < kColumns; ++i) {
+          const uint16_t of = *masks[i];
+          masks[i] += mask_step[i];
+          at[i] = from[i];
+          from[i] += tap_step;
+          lanes |= of;
+          mask[i] = MaskFrom(of);
+        }
+        if (lanes == 0 && finite_) continue;
+        AddChannels<kOuts, kColumns, kChannels>(at, mask, w, sum);
+      }
+    }
+  }
+
+  template <int kOuts, int kColumns, int kChannels>
+  HWY_INLINE void AddChannels(const float* (&at)[kColumns], const hn::Mask<D> (&mask)[kColumns],
+                              const float* w, V (&sum)[kOuts][kColumns]) const {
+    const int64_t channels = kChannels > 0 ? kChannels : c_.channels, step = c_.g.channel;
+    int64_t from = 0;
+#pragma GCC unroll 4
+    for (int64_t channel = 0; channel < channels; ++channel, from += step, w += kOuts) {
+      V x[kColumns];
+#pragma GCC unroll 4
+      for (int i = 0; i < kColumns; ++i) x[i] = hn::MaskedLoad(mask[i], D(), at[i] + from);
+#pragma GCC unroll 8
+      for (int k = 0; k < kOuts; ++k) {
+        const V factor = hn::Set(D(), w[k]);
+#pragma GCC unroll 4
+        for (int i = 0; i < kColumns; ++i) sum[k][i] = FusedMulAdd(x[i], factor, sum[k][i]);
+      }
+    }
+  }
+
+  const DirectWork& work_;
+  const Contraction& c_;
+  const DirectTask& task_;
+  const GatherAxis& line_;
+  const int64_t rows_each_;  // lines of taps
+  const int64_t vectors_;    // of a line of v
+  const int64_t outs_;       // whose sums are in registers at once
+  float* const weights_;
+  bool finite_ = true;
+  float bias_[GroupPixels::kMostOuts];
+  uint16_t masks_[GroupPixels::kMostMasks];
+  int64_t rows_[GroupPixels::kMostRows];
+  Column columns_[GroupPixels::kMostColumns];
+  int64_t count_ = 0;
+  Range lines_{};  // of the columns
+};
+#endif  // CONVGRAD_HAS_AVX512
+
+}  // namespace HWY_NAMESPACE
+}  // namespace convgrad
+HWY_AFTER_NAMESPACE();
+
+#endif  // per-target include guard

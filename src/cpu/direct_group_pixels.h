@@ -1,0 +1,36 @@
+// Small groups whose sums are along pixels: the room of a task, and which problems have them. Step
+// 5 of the story.
+#ifndef CONVGRAD_CPU_DIRECT_GROUP_PIXELS_H_
+#define CONVGRAD_CPU_DIRECT_GROUP_PIXELS_H_
+
+#include <algorithm>
+#include <cstdint>
+
+#include "cpu/contraction.h"
+
+namespace convgrad {
+
+struct GroupPixels {
+  static constexpr int64_t kOutside = INT64_MIN;  // a line of g
+
+  static constexpr int kLanes = 16;
+  static constexpr int64_t kMostOuts = 8;
+  static constexpr int64_t kMostMasks = 2048;  // vectors of a line by taps
+  static constexpr int64_t kMostRows = 1024;   // lines of v by lines of taps
+  static constexpr int64_t kMostColumns = 256;
+
+  // o at once: a vector of g is loaded for all of them, a weight for several vectors of g. 16 sums
+  // are more than a CPU needs to have all of its multiplications under way.
+  static constexpr int64_t OutsOf(int64_t o) { return o <= 4 ? 4 : 8; }
+  // Lines of v at once.
+  static int64_t LinesOf(int64_t lines_of_taps, int64_t vectors) {
+    return std::min(kMostRows / std::max<int64_t>(1, lines_of_taps), kMostColumns / vectors);
+  }
+};
+
+// `c`: the largest phase of `p`, which has lines.
+bool IsOfGroupsAlongPixels(const Contraction& c, const Problem& p);
+
+}  // namespace convgrad
+
+#endif  // CONVGRAD_CPU_DIRECT_GROUP_PIXELS_H_

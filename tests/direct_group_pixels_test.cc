@@ -1,0 +1,115 @@
+// Small groups whose vectors are along pixels (cpu/direct_group_pixels-inl.h), where these have 16
+// lanes: the very bits of the contraction for lines of any length, taps, padding and dilation, of
+// weights that are not finite, too, and not a byte beyond a tensor.
+#include "cpu/direct_group_pixels.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <limits>
+#include <random>
+
+#include "cpu/engine.h"
+#include "tests/guarded_run.h"
+#include "tests/instruction_set.h"
+#include "tools/operation_line.h"
+
+namespace convgrad::tests {
+namespace {
+
+constexpr bool kSanitized = CONVGRAD_TEST_SANITIZED;
+
+struct Tally {
+  int along_pixels = 0, other = 0;
+};
+
+// Channels first. Both directions, guarded at both ends, of a random beta, bias, number of threads
+// and place in memory; every third time a weight is infinite.
+void ExpectBitsOfContract(const BitsProblem& problem, Tally& tally) {
+  static std::mt19937_64 random(12);
+  for (const OpKind kind : {OpKind::kConvolution, OpKind::kConvolutionBackwardData}) {
+    BitsCase item(problem, kind, DataType::kF32, {false, false}, random() % 2 == 0);
+    if (random() % 3 == 0) {
+      tools::TensorBuffer& w = item.w().buffer;
+      w.Set(static_cast<int64_t>(random() % static_cast<uint64_t>(w.elements())),
+            std::numeric_limits<double>::infinity());
+    }
+    const Options options{.threads = 1 + static_cast<int>(random() % 3),
+                          .workspace_limit = random() % 2 == 0 ? 0 : Options::kNoLimit,
+                          .beta = random() % 2 == 0 ? 0.0f : -0.5f,
+                          .kernel = "direct"};
+    SCOPED_TRACE(tools::ToText(item.operation(), item.InputDescs(), item.OutputDescs()));
+    Result<Plan> plan = item.MakePlan(options);
+    if (!plan.ok()) continue;  // lines that need workspace
+    const bool along_pixels =
+        plan->Explain().find("groups in a task; vectors along pixels") != std::string::npos;
+    ++(along_pixels ? tally.along_pixels : tally.other);
+    SCOPED_TRACE(plan->Explain());
+    ExpectGuardedBitsOfContract(item, options, random() % 2 == 0 ? 0 : 1);
+  }
+}
+
+// Channels and o of a group.
+struct Group {
+  int64_t channels, o;
+};
+constexpr Group kGroups[] = {{4, 4},  {8, 8}, {1, 4},   {3, 3}, {4, 8},
+                             {16, 7}, {2, 6}, {16, 16}, {2, 2}};
+
+void ExpectAll() {
+  Tally tally;
+  int64_t i = 0;
+  for (const Group& g : kGroups) {
+    for (int64_t width = 3; width <= 75; width += kSanitized ? 9 : 3, ++i) {
+      for (int64_t taps = 1; taps <= 5; taps += 2) {
+        const int64_t rows = 1 + (width + taps) % 3, dilation = 1 + i % 3, stride = 1 + i / 3 % 2;
+        const int64_t pad = i % 4 == 0 ? taps * dilation : (taps - 1) * dilation / 2;
+        if ((taps - 1) * dilation >= width + 2 * pad) continue;
+        ExpectBitsOfContract({"",
+                              1 + i % 2,
+                              3,
+                              3 * g.channels,
+                              3 * g.o,
+                              {rows + width % 5, width},
+                              {rows, taps},
+                              {stride, 1},
+                              {1 + i % 2, dilation},
+                              {rows, pad}},
+                             tally);
+        if (::testing::Test::HasFatalFailure()) return;
+      }
+    }
+  }
+  const BitsProblem others[] = {
+      {"", 2, 2, 8, 8, {5, 6, 21}, {3, 3, 3}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}},
+      {"", 1, 2, 8, 16, {4, 7, 33}, {3, 3, 3}, {2, 2, 1}, {1, 1, 1}, {2, 1, 1}},
+      {"", 1, 2, 16, 16, {6, 5, 29}, {2, 3, 3}, {1, 3, 1}, {2, 1, 1}, {1, 1, 1}},
+      {"", 2, 1, 4, 4, {19, 30}, {3, 3}, {1, 1}, {1, 1}, {1, 1}},   // one group
+      {"", 1, 2, 8, 8, {700, 17}, {3, 3}, {1, 1}, {1, 1}, {1, 1}},  // more lines than the table has
+      {"", 1, 2, 8, 8, {4000}, {3}, {1}, {1}, {2}},
+      {"", 1, 2, 8, 8, {5000}, {3}, {1}, {1}, {1}},                  // too long
+      {"", 1, 2, 16, 16, {20, 31}, {9, 9}, {1, 1}, {1, 1}, {4, 4}},  // several chunks
+  };
+  for (const BitsProblem& problem : others) {
+    ExpectBitsOfContract(problem, tally);
+    if (::testing::Test::HasFatalFailure()) return;
+  }
+  if (PickedVectorUnit(DataType::kF32).lanes == GroupPixels::kLanes) {
+    EXPECT_GT(tally.along_pixels, kSanitized ? 100 : 400);
+  } else {
+    EXPECT_EQ(tally.along_pixels, 0);
+  }
+  EXPECT_GT(tally.other, 0);
+}
+
+TEST(DirectGroupPixels, HasTheBitsOfContract) {
+  for (const int64_t target : hwy::SupportedAndGeneratedTargets()) {
+    SCOPED_TRACE(hwy::TargetName(target));
+    const InstructionSet set(target);
+    ExpectAll();
+    if (HasFatalFailure()) return;
+  }
+}
+
+}  // namespace
+}  // namespace convgrad::tests
