@@ -72,19 +72,21 @@ class GroupsAlongPixels {
     return static_cast<uint16_t>(below(end) & ~below(begin));
   }
 
-  // [(tap, channel), o], zeros for an o that does not exist.
+  // [o / outs_, (tap, channel), o % outs_], zeros for an o that does not exist.
   void LoadGroup(int64_t group) {
     const float* const w =
         static_cast<const float*>(work_.other) + c_.w.first + group * work_.w_group;
     float* to = weights_;
-    for (int64_t row = 0; row < rows_each_; ++row) {
-      const float* const line =
-          w + row / c_.axes[1].taps * c_.w.at[0] + row % c_.axes[1].taps * c_.w.at[1];
-      for (int64_t t = 0; t < line_.taps; ++t) {
-        for (int64_t channel = 0; channel < c_.channels; ++channel, to += outs_) {
-          const float* const from = line + t * c_.w.at[2] + channel * c_.w.channel;
-          for (int64_t o = 0; o < outs_; ++o) {
-            to[o] = o < c_.o ? LoadAt<float>(from, o * c_.w.o) : 0.0f;
+    for (int64_t first = 0; first < c_.o; first += outs_) {
+      for (int64_t row = 0; row < rows_each_; ++row) {
+        const float* const line =
+            w + row / c_.axes[1].taps * c_.w.at[0] + row % c_.axes[1].taps * c_.w.at[1];
+        for (int64_t t = 0; t < line_.taps; ++t) {
+          for (int64_t channel = 0; channel < c_.channels; ++channel, to += outs_) {
+            const float* const from = line + t * c_.w.at[2] + channel * c_.w.channel;
+            for (int64_t o = 0; o < outs_; ++o) {
+              to[o] = first + o < c_.o ? LoadAt<float>(from, (first + o) * c_.w.o) : 0.0f;
+            }
           }
         }
       }
@@ -144,26 +146,31 @@ class GroupsAlongPixels {
   // kChannels: 0, any.
   template <int kOuts, int kColumns, int kChannels>
   void SumGroupOf(const float* g, float* v) const {
+    const int64_t floats = rows_each_ * line_.taps * c_.channels * kOuts;
     for (int64_t i = 0; i < count_; i += kColumns) {
       const int64_t wanted = std::min<int64_t>(kColumns, count_ - i);
-      SumColumns<kOuts, kColumns, kChannels>(columns_ + i, wanted, g, v);
+      const float* w = weights_;
+      for (int64_t o = 0; o < c_.o; o += kOuts, w += floats) {
+        SumColumns<kOuts, kColumns, kChannels>(columns_ + i, wanted, g, w, o, v);
+      }
     }
   }
 
   // The last of the wanted columns takes the place of those beyond.
   template <int kOuts, int kColumns, int kChannels>
   HWY_NOINLINE void SumColumns(const Column* columns, int64_t wanted, const float* g,
-                               float* v) const {
+                               const float* w, int64_t o, float* v) const {
     const Column* column[kColumns];
 #pragma GCC unroll 4
     for (int i = 0; i < kColumns; ++i) column[i] = columns + std::min<int64_t>(i, wanted - 1);
     V sum[kOuts][kColumns];
-    SumTerms<kOuts, kColumns, kChannels>(column, g, sum);
-    float* to = v;
-    if (wanted == kColumns && c_.o == kOuts && work_.beta == 0) {
+    SumTerms<kOuts, kColumns, kChannels>(column, g, w, sum);
+    const int64_t outs = std::min<int64_t>(kOuts, c_.o - o);
+    float* to = v + o * c_.v.o;
+    if (wanted == kColumns && outs == kOuts && work_.beta == 0) {
 #pragma GCC unroll 8
       for (int k = 0; k < kOuts; ++k, to += c_.v.o) {
-        const V bias = hn::Set(D(), bias_[k]);
+        const V bias = hn::Set(D(), bias_[o + k]);
 #pragma GCC unroll 4
         for (int i = 0; i < kColumns; ++i) {
           Store(hn::Add(sum[k][i], bias), *column[i], to);
@@ -174,8 +181,8 @@ class GroupsAlongPixels {
     const V beta = hn::Set(D(), work_.beta);
 #pragma GCC unroll 8
     for (int k = 0; k < kOuts; ++k, to += c_.v.o) {
-      if (k >= c_.o) break;
-      const V bias = hn::Set(D(), bias_[k]);
+      if (k >= outs) break;
+      const V bias = hn::Set(D(), bias_[o + k]);
 #pragma GCC unroll 4
       for (int i = 0; i < kColumns; ++i) {
         if (i >= wanted) break;
@@ -196,9 +203,8 @@ class GroupsAlongPixels {
   // Tap by tap, and of a tap channel by channel. What is outside of all columns has no effect on
   // finite weights: a sum is never -0.
   template <int kOuts, int kColumns, int kChannels>
-  HWY_INLINE void SumTerms(const Column* const (&column)[kColumns], const float* g,
+  HWY_INLINE void SumTerms(const Column* const (&column)[kColumns], const float* g, const float* w,
                            V (&sum)[kOuts][kColumns]) const {
-    const float* w = weights_;
     static constexpr uint16_t kNone = 0;
     const int64_t tap_floats = c_.channels * kOuts;
 #pragma GCC unroll 8

@@ -14,14 +14,18 @@ struct GroupPixels {
   static constexpr int64_t kOutside = INT64_MIN;  // a line of g
 
   static constexpr int kLanes = 16;
-  static constexpr int64_t kMostOuts = 8;
+  static constexpr int64_t kMostOuts = 16;
   static constexpr int64_t kMostMasks = 2048;  // vectors of a line by taps
   static constexpr int64_t kMostRows = 1024;   // lines of v by lines of taps
   static constexpr int64_t kMostColumns = 256;
+  static constexpr int64_t kMostWeights = 4096;  // floats: half of a small L1
 
   // o at once: a vector of g is loaded for all of them, a weight for several vectors of g. 16 sums
   // are more than a CPU needs to have all of its multiplications under way.
   static constexpr int64_t OutsOf(int64_t o) { return o <= 4 ? 4 : 8; }
+  static int64_t WeightsOf(int64_t terms, int64_t o) {
+    return terms * CeilDiv(o, OutsOf(o)) * OutsOf(o);
+  }
   // Lines of v at once.
   static int64_t LinesOf(int64_t lines_of_taps, int64_t vectors) {
     return std::min(kMostRows / std::max<int64_t>(1, lines_of_taps), kMostColumns / vectors);

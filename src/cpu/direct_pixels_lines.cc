@@ -72,20 +72,29 @@ bool IsAlongPixels(const Contraction& c, const Problem& p) {
 }
 
 // Several channels or o in a group; the sums of an element are one chunk; and few lanes of vectors
-// and few of the outs that are computed at once are for nothing. (Cascade Lake, one thread: 32
-// groups of 4 of 56x56 11.6 ms, so 4.8; of 8 of 28x28 7.8, so 3.6. Groups of 16 of 14x14 gain
-// nothing, of 12x12 they lose.)
+// and few of the o that are computed at once are for nothing. (Sapphire Rapids, one thread: 32
+// groups of 4 of 56x56 4.3 ms, so 3.0; of 8 of 28x28 3.6, so 2.2; 16 of 12 of 14x14 1.6, so 0.8; 32
+// of 16 of 16x16 3.2, so 2.4, of 14x14 2.24, so 2.10, but of 12x12 1.61, so 1.75; 27 taps of groups
+// of 16 13.9, so 14.7.)
 bool IsOfGroupsAlongPixels(const Contraction& c, const Problem& p) {
   constexpr int64_t kLanes = GroupPixels::kLanes;
+  const GatherAxis& line = c.axes[kAxes - 1];
   if (PickedVectorUnit(p.type).lanes != kLanes || p.type != DataType::kF32 ||
       p.out_type != p.type || c.sum_pixels || c.o > GroupPixels::kMostOuts ||
-      4 * c.o < 3 * GroupPixels::OutsOf(c.o) || p.axes[kAxes - 1].stride != 1 ||
-      p.x.s[kAxes - 1] != 1 || p.y.s[kAxes - 1] != 1 || MakeChunks(c).count() > 1) {
+      p.axes[kAxes - 1].stride != 1 || p.x.s[kAxes - 1] != 1 || p.y.s[kAxes - 1] != 1 ||
+      c.channels > Chunks::kLongest) {
     return false;
   }
-  const int64_t pixels = c.axes[kAxes - 1].pixels, vectors = CeilDiv(pixels, kLanes);
-  return 2 * pixels > vectors * kLanes && vectors <= GroupPixels::kMostColumns &&
-         c.axes[kAxes - 1].taps <= GroupPixels::kMostMasks / vectors;
+  for (const GatherAxis& axis : c.axes) {  // each by itself, as above
+    if (axis.taps > Chunks::kLongest) return false;
+  }
+  if (MakeChunks(c).count() > 1) return false;
+  const int64_t terms = c.taps() * c.channels, weights = GroupPixels::WeightsOf(terms, c.o);
+  const int64_t vectors = CeilDiv(line.pixels, kLanes);
+  const bool fills =
+      c.o <= 8 ? 2 * line.pixels > vectors * kLanes : 4 * line.pixels > 3 * vectors * kLanes;
+  return fills && 4 * terms * c.o >= 3 * weights && weights <= GroupPixels::kMostWeights &&
+         vectors <= GroupPixels::kMostColumns && line.taps <= GroupPixels::kMostMasks / vectors;
 }
 
 }  // namespace convgrad
