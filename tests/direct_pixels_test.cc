@@ -6,6 +6,7 @@
 
 #include <array>
 #include <initializer_list>
+#include <optional>
 #include <random>
 
 #include "tests/guarded_run.h"
@@ -22,15 +23,17 @@ struct Tally {
   int pairs = 0;  // of them, phases by twos
 };
 
-// Channels first. Both directions, guarded at both ends, of a random type, beta, bias and number of
-// threads.
-void ExpectBitsOfContract(const BitsProblem& problem, Tally& tally) {
+// Channels first. Both directions, guarded at both ends, of a random beta, bias and number of
+// threads, and of this type or a random one.
+void ExpectBitsOfContract(const BitsProblem& problem, Tally& tally,
+                          std::optional<DataType> of = std::nullopt) {
   static std::mt19937_64 random(11);
   const auto one_of = [&]<class T>(std::initializer_list<T> values) {
     return values.begin()[random() % values.size()];
   };
   for (const OpKind kind : {OpKind::kConvolution, OpKind::kConvolutionBackwardData}) {
-    const DataType type = one_of({DataType::kF32, DataType::kF32, DataType::kBF16, DataType::kF16});
+    const DataType type =
+        of.value_or(one_of({DataType::kF32, DataType::kF32, DataType::kBF16, DataType::kF16}));
     BitsCase item(problem, kind, type, {false, false}, random() % 2 == 0);
     Options options{.threads = one_of({1, 2, 3}),
                     .workspace_limit = one_of({int64_t{0}, Options::kNoLimit}),
@@ -132,6 +135,20 @@ void ExpectLinesOfAnyNumber() {
   for (const BitsProblem& problem : others) {
     ExpectBitsOfContract(problem, tally);
     if (::testing::Test::HasFatalFailure()) return;
+  }
+  // Every other depth of x has no tap: there is a line of zeros and no other, however long lines
+  // are of which few can be widened at a time.
+  const BitsProblem without_taps[] = {
+      {"", 1, 2, 2, 2, {4, 20, 1000}, {1, 7, 3}, {2, 1, 1}, {1, 1, 1}, {0, 3, 1}},
+      {"", 1, 2, 2, 2, {4, 20, 1400}, {1, 3, 3}, {2, 1, 1}, {1, 1, 1}, {0, 1, 1}},
+      {"", 1, 2, 2, 2, {4, 40, 512}, {1, 7, 3}, {2, 1, 1}, {1, 8, 1}, {0, 8, 1}},
+      {"", 1, 2, 2, 2, {4, 40, 700}, {1, 3, 3}, {2, 4, 1}, {1, 1, 1}, {0, 1, 1}},
+  };
+  for (const BitsProblem& problem : without_taps) {
+    for (const DataType type : {DataType::kF32, DataType::kBF16, DataType::kF16}) {
+      ExpectBitsOfContract(problem, tally, type);
+      if (::testing::Test::HasFatalFailure()) return;
+    }
   }
   // Others are of 16 bits and more than 27 taps, or too long.
   EXPECT_GT(tally.along_pixels, 2 * tally.other);

@@ -105,7 +105,7 @@ class LinesAlongPixels {
     depths = std::max<int64_t>(1, depths);
     const auto lines = [&](int64_t rows) { return (rows / depths - span) / row_step_ + 1; };
     const int64_t all = lines(SumsAlongPixels::kMostRows);
-    if (!kWidens) return all;
+    if (!kWidens || c_.axes[0].taps == 0) return all;  // of a phase without taps, no line is read
     const int64_t rows = std::max(SumsAlongPixels::kWidenedFloats / c_.axes[kAxes - 1].limit,
                                   SumsAlongPixels::FewestRows(c_.axes[0], height_, kLanes));
     return rows >= depths * height_.limit ? all : std::min(all, lines(rows));

@@ -3,8 +3,8 @@
 // that is one position further. (Lines of 16 bits are widened first, each once: where it is loaded,
 // each tap would have to.) Two or four lines of v are summed at once, since most lines of g are the
 // same for them. At the ends of a line, where taps are outside, a vector is loaded through a mask
-// (x86), or from inside and moved by a table. (Neoverse-N1, 144 channels, 3x3, 56x56: half the time
-// of lines that are copied and turned so that lanes are channels.)
+// (AVX-512), or from inside and moved by a table. (Neoverse-N1, 144 channels, 3x3, 56x56: half the
+// time of lines that are copied and turned so that lanes are channels.)
 //
 // Of a stride of two along lines, every second lane of two vectors is taken, if there are few taps;
 // of a dgrad, both phases are summed in registers and their lanes stored between each other. (96
@@ -124,7 +124,8 @@ struct SumsAlongPixels {
   static constexpr int64_t kWidenedFloats = 8 << 10;
   // Lines of v that are summed at once. Of short lines AVX-512 has so few vectors that the sums of
   // two lines wait for each other: four (Cascade Lake, 192 channels, 28x28, 7x7: 3.04 ms, so 2.29).
-  // Of long ones, two are faster (112x112, 3x3: 1.9 ms, four 2.2 to 2.6; 7x7: 5.1 and 4.4).
+  // Of lines that are longer than that, two are faster (112x112, 3x3: 1.9 ms, four 2.2 to 2.6; 7x7
+  // four: 5.1 ms, so 4.4).
   static constexpr int MostTogether(int64_t lanes) { return lanes >= 16 ? 4 : 2; }
   static int TogetherOf(int64_t lanes, int unrolled, int64_t pixels) {
     if (unrolled == 1) return 1;
