@@ -249,8 +249,8 @@ double PlaneBytes(const Problem& p) {
   return std::max(1.0, (in + out) * static_cast<double>(SizeOf(p.type)));
 }
 
-// `p` with lines, as c has them. Channels of an image after each other, and of several images where
-// there are few of them.
+// `p` with lines, as c has them; a block is a channel, or a group. Channels of an image after each
+// other, and of several images where there are few of them; all images of a group.
 DirectTiling AlongPixelsTiling(const Contraction& c, const Problem& p, int threads) {
   DirectTiling t;
   t.vector_lanes = PickedVectorUnit(p.type).lanes;
@@ -528,8 +528,8 @@ std::string DirectText(const Problem& problem, int threads, int64_t limit) {
 
 double DirectSeconds(const Problem& problem, int threads) {
   // Of what the vector unit multiplies depthwise 20 to 35 %, groups of fours 32 to 47 (AVX-512, and
-  // its groups of 8: 13 to 28), where channels are copied for each o 14 to 20; and 10 GB/s for each
-  // thread.
+  // its groups of 8: 13 to 28), where channels are copied for each o 14 to 20, groups along pixels
+  // 45 to 75 of the lanes that are filled (Sapphire Rapids); and 10 GB/s for each thread.
   const Problem p = WithLines(problem);
   const Contraction c = MakeLargestPlainContraction(p);
   const VectorUnit unit = PickedVectorUnit(problem.type);
@@ -540,14 +540,16 @@ double DirectSeconds(const Problem& problem, int threads) {
   const bool apart = c.g.channel != 1 && (far_taps || far_pixels);
   const double spread = apart ? 0.06 : 0.17;
   const bool of_groups = IsOfGroupsAlongPixels(c, p);
-  const double full = of_groups || HasFours(c, unit.lanes) ? 0.4
-                      : c.channels * c.o == 1              ? 0.25
-                                                           : spread;
+  const double full = of_groups                 ? 0.55
+                      : HasFours(c, unit.lanes) ? 0.4
+                      : c.channels * c.o == 1   ? 0.25
+                                                : spread;
   // Of a block that is not full, vectors without a channel are left out.
   const double used = static_cast<double>(p.groups * c.o);
   const double vectors = static_cast<double>(CeilDiv(p.groups * c.o, unit.lanes));
-  const double filled =
-      IsAlongPixels(c, p) || of_groups || IsAlongTaps(c, p) ? 1.0 : used / (vectors * unit.lanes);
+  const double filled = of_groups                                  ? GroupPixels::FilledShare(c)
+                        : IsAlongPixels(c, p) || IsAlongTaps(c, p) ? 1.0
+                                                                   : used / (vectors * unit.lanes);
   const double share = full * filled;
   const double per_second = MultiplyAddsPerSecond(unit) * share * threads;
   return std::max(CountMultiplyAdds(problem) / per_second, CountBytes(problem) / (10e9 * threads));

@@ -63,7 +63,8 @@ inline PhaseBands MakePhaseBands(const Problem& p, const DirectTiling& t, int64_
   const int64_t images = std::max<int64_t>(1, p.batch / t.image_tasks);
   const int64_t lines = std::max<int64_t>(1, c.axes[0].pixels * c.axes[1].pixels / t.bands);
   const int64_t columns = std::max<int64_t>(1, c.axes[kAxes - 1].pixels / t.column_tasks);
-  const int64_t channels = std::min(t.blocks_each * t.used, p.groups * c.o);
+  const int64_t of_block = t.groups_along_pixels ? c.o : t.used;
+  const int64_t channels = std::min(t.blocks_each * of_block, p.groups * c.o);
   // What all phases of a task write, and what one of them should at least, for its weights to be
   // copied in little of the time. As doubles: they may be more than can be counted.
   const double bytes = static_cast<double>(images) * static_cast<double>(lines) *

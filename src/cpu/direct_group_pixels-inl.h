@@ -22,6 +22,8 @@ namespace convgrad {
 namespace HWY_NAMESPACE {
 
 #if CONVGRAD_HAS_AVX512
+static_assert(kLanes == GroupPixels::kLanes);
+
 class GroupsAlongPixels {
  public:
   // `memory`: of the weights of a group.
@@ -186,10 +188,11 @@ class GroupsAlongPixels {
 #pragma GCC unroll 4
       for (int i = 0; i < kColumns; ++i) {
         if (i >= wanted) break;
-        // A -0 of beta * out becomes +0, see LoadScaled.
-        const V old = hn::MaskedLoad(MaskFrom(column[i]->fresh), D(), to + column[i]->v);
-        const V scaled = hn::Add(hn::Mul(beta, old), hn::Zero(D()));
-        const V value = work_.beta == 0 ? sum[k][i] : hn::Add(scaled, sum[k][i]);
+        V value = sum[k][i];
+        if (work_.beta != 0) {  // a -0 of beta * out becomes +0, see LoadScaled
+          const V old = hn::MaskedLoad(MaskFrom(column[i]->fresh), D(), to + column[i]->v);
+          value = hn::Add(hn::Add(hn::Mul(beta, old), hn::Zero(D())), value);
+        }
         Store(hn::Add(value, bias), *column[i], to);
       }
     }
@@ -201,7 +204,7 @@ class GroupsAlongPixels {
   static HWY_INLINE hn::Mask<D> MaskFrom(uint16_t bits) { return hn::Mask<D>{bits}; }
 
   // Tap by tap, and of a tap channel by channel. What is outside of all columns has no effect on
-  // finite weights: a sum is never -0.
+  // finite weights but for the sign of a zero: the bias, never -0, ends it.
   template <int kOuts, int kColumns, int kChannels>
   HWY_INLINE void SumTerms(const Column* const (&column)[kColumns], const float* g, const float* w,
                            V (&sum)[kOuts][kColumns]) const {

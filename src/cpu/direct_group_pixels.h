@@ -26,14 +26,21 @@ struct GroupPixels {
   static int64_t WeightsOf(int64_t terms, int64_t o) {
     return terms * CeilDiv(o, OutsOf(o)) * OutsOf(o);
   }
+  // Lanes and o that exist, of those that are computed.
+  static double FilledShare(const Contraction& c) {
+    const int64_t pixels = c.axes[kAxes - 1].pixels;
+    return static_cast<double>(pixels * c.o) /
+           static_cast<double>(CeilDiv(pixels, kLanes) * kLanes * WeightsOf(1, c.o));
+  }
   // Lines of v at once.
   static int64_t LinesOf(int64_t lines_of_taps, int64_t vectors) {
     return std::min(kMostRows / std::max<int64_t>(1, lines_of_taps), kMostColumns / vectors);
   }
 };
 
-// `c`: the largest phase of `p`, which has lines.
+// `c`: the largest phase of `p`, which has lines; and of any problem.
 bool IsOfGroupsAlongPixels(const Contraction& c, const Problem& p);
+bool HasGroupsAlongPixels(const Problem& problem);
 
 }  // namespace convgrad
 

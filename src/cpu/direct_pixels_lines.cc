@@ -4,6 +4,7 @@
 #include <cstdlib>
 
 #include "cpu/direct.h"
+#include "cpu/direct_axes.h"
 #include "cpu/direct_group_pixels.h"
 #include "cpu/direct_pixels.h"
 #include "cpu/engine.h"
@@ -95,6 +96,12 @@ bool IsOfGroupsAlongPixels(const Contraction& c, const Problem& p) {
       c.o <= 8 ? 2 * line.pixels > vectors * kLanes : 4 * line.pixels > 3 * vectors * kLanes;
   return fills && 4 * terms * c.o >= 3 * weights && weights <= GroupPixels::kMostWeights &&
          vectors <= GroupPixels::kMostColumns && line.taps <= GroupPixels::kMostMasks / vectors;
+}
+
+bool HasGroupsAlongPixels(const Problem& problem) {
+  if (!HasSmallGroups(problem) && !HasOneSmallGroup(problem)) return false;
+  const Problem p = WithLines(problem);
+  return IsOfGroupsAlongPixels(MakeLargestPlainContraction(p), p);
 }
 
 }  // namespace convgrad
