@@ -12,7 +12,9 @@
 #include "cpu/direct.h"
 #include "cpu/direct_axes.h"
 #include "cpu/direct_bands.h"
+#include "cpu/direct_group_pixels.h"
 #include "cpu/direct_turned.h"
+#include "cpu/engine.h"
 
 namespace convgrad::tests {
 namespace {
@@ -91,7 +93,7 @@ int64_t PartsOf(const Problem& p, const DirectTiling& t) {
 }
 
 TEST(DirectMemory, HasRoomForEveryPhaseAndPart) {
-  int planned = 0, several = 0, in_workspace = 0, turned = 0;
+  int planned = 0, several = 0, in_workspace = 0, turned = 0, groups_along_pixels = 0;
   RandomDirect random(7, true);
   Problem p;
   for (int k = 0; k < 60'000; ++k) {
@@ -110,6 +112,19 @@ TEST(DirectMemory, HasRoomForEveryPhaseAndPart) {
       ASSERT_EQ(run.slots, t.slots);
       ++planned;
       if (t.along_pixels) continue;
+      if (t.groups_along_pixels) {
+        ++groups_along_pixels;
+        const Problem lines = WithLines(p);
+        for (int64_t i = 0; i < std::min<int64_t>(CountPlainPhases(lines), 200); ++i) {
+          const Contraction c = MakePlainContraction(lines, i);
+          const int64_t vectors = CeilDiv(c.axes[kAxes - 1].pixels, GroupPixels::kLanes);
+          ASSERT_LE(GroupPixels::WeightsOf(c.taps() * c.channels, c.o), GroupPixels::kMostWeights);
+          ASSERT_LE(c.o, GroupPixels::kMostOuts);
+          ASSERT_LE(vectors * c.axes[kAxes - 1].taps, GroupPixels::kMostMasks);
+          ASSERT_GE(GroupPixels::LinesOf(c.axes[0].taps * c.axes[1].taps, vectors), 1);
+        }
+        continue;
+      }
       if (t.turned) {
         ++turned;
         const Problem planes = WithPlanes(p);
@@ -140,6 +155,8 @@ TEST(DirectMemory, HasRoomForEveryPhaseAndPart) {
   EXPECT_GT(planned, 20'000);
   EXPECT_GT(several, 2'000);
   EXPECT_GT(turned, 100);
+  EXPECT_EQ(groups_along_pixels > 100,
+            PickedVectorUnit(DataType::kF32).lanes == GroupPixels::kLanes);
   EXPECT_GT(in_workspace, 2'000);
 }
 
