@@ -126,6 +126,21 @@ inline const BitsRow kBitsTable[] = {
     {{"3x3-600-channels-4x4", 1, 1, 600, 40, {4, 4}, {3, 3}, {1, 1}, {1, 1}, {1, 1}},
      {0xa5e475bdb341e81f, 0xd58c23b33f419bbd, 0x19582f526a06bc0d,
       0x318795a774cbcc66, 0x4432ef01f7a76b0c, 0xaf05ad3d02aaa321}},
+    // Kernels of which most is padding: of each pixel, a box of taps is left. Images of one position
+    // are next to each other, in three dimensions one by one; long lines; phases that are written
+    // together.
+    {{"7x7-covers-images", 9, 1, 24, 20, {7, 7}, {7, 7}, {1, 1}, {1, 1}, {0, 0}},
+     {0x76fc1c6059339ba5, 0xad35d22f529b5a38, 0x9a7ba42c05e61bf1,
+      0x071ef1f08583d3bb, 0x37c67b1e5d3fc467, 0x590cf03ef47c7e0f}},
+    {{"3d-covers-images", 5, 1, 18, 17, {3, 5, 4}, {3, 5, 4}, {1, 1, 1}, {1, 1, 1}, {0, 0, 0}},
+     {0x993eb25a24c63781, 0x3ff1a08c55688c02, 0x2fdf0e8a5ec846cd,
+      0x96f26d9a1e44fab7, 0x6eb328e0652102d9, 0xd57fedd2b528aeb9}},
+    {{"3x3-far-apart", 2, 1, 17, 24, {5, 33}, {3, 3}, {1, 1}, {2, 18}, {2, 18}},
+     {0x89c4fc25562991b9, 0x8716ab95eabca436, 0x11c29b4fc624f65b,
+      0xec32cf93d8af484d, 0x77a6f499cb9c3735, 0x50b31c14178b0fdf}},
+    {{"9x9-stride-2-small", 6, 1, 40, 18, {6, 8}, {9, 9}, {2, 2}, {1, 1}, {4, 4}},
+     {0x0d32efbd5d98a8c2, 0xdd2615c9b9fadfc3, 0xf65dd9540a3600e3,
+      0xf11dd9634861965b, 0x556e28b9d64421a5, 0x9cf3e7d38e66e655}},
     // Lines that are packed once for all their taps.
     {{"3x7-lines-stride-2", 2, 1, 5, 24, {6, 56}, {3, 7}, {1, 2}, {1, 1}, {1, 3}},
      {0x4476d92a317f68ba, 0xdcb604de77af155b, 0xfc28275e8e011e19,

@@ -184,6 +184,27 @@ TEST(Padding, MakesTheSameNaNsEverywhere) {
   }
 }
 
+// A kernel that covers its image: of each position all taps but one are padding, and left out in
+// boxes, unless an infinity of the weights meets it. One position of each image has a product with
+// it, and all others a zero.
+TEST(Padding, OfAKernelThatCoversImagesMeetsInfinities) {
+  constexpr int64_t kBatch = 9, kPositions = 49;
+  const BitsProblem problem{"covers", kBatch, 1, 24, 20, {7, 7}, {7, 7}, {1, 1}, {1, 1}, {0, 0}};
+  for (const int64_t target : hwy::SupportedAndGeneratedTargets()) {
+    SCOPED_TRACE(hwy::TargetName(target));
+    const InstructionSet set(target);
+    for (const Layout layout : {Layout{false, false}, Layout{true, true}}) {
+      for (const Options& options : {Options{.threads = 1}, Options{.threads = 4},
+                                     Options{.threads = 2, .workspace_limit = 0}}) {
+        const std::vector<int> kinds =
+            Kinds(problem, OpKind::kConvolutionBackwardData, layout, options);
+        EXPECT_EQ(std::count(kinds.begin(), kinds.end(), 2), kBatch);
+        EXPECT_EQ(std::count(kinds.begin(), kinds.end(), 1), kBatch * (kPositions - 1));
+      }
+    }
+  }
+}
+
 // Lines as wide as any tile and channels of several: where infinities among many weights meet
 // padding is the same whichever side is which, in whatever panels.
 TEST(Padding, OfWideLinesMeetsInfinitiesOfEveryChannel) {

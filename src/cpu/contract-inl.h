@@ -17,6 +17,7 @@
 #include "cpu/lines.h"
 #include "cpu/live.h"
 #include "cpu/pack-inl.h"
+#include "cpu/pack_boxes-inl.h"
 #include "cpu/pack_lines-inl.h"
 #include "cpu/pack_positions-inl.h"
 #include "cpu/pack_rows-inl.h"
@@ -54,6 +55,8 @@ class Block {
         line_step_(tiling.a_by_rows ? 1 : lines_.width),
         tile_(TileFunctionOf(tiling.mr, tiling.vectors, SourceOf(tiling, lines_), kTermsOf<E>)),
         tile_out_(!kElements ? tile_ : Bf16TileOf(tiling.mr, SourceOf(tiling, lines_), true)),
+        tile_boxes_(kElements ? tile_
+                              : TileFunctionOf(tiling.mr, tiling.vectors, TileSource::kBLines, 1)),
         tile_unpacked_(
             kElements
                 ? tile_
@@ -195,7 +198,7 @@ class Block {
   };
 
   bool Skips(const Chunk& chunk) const {
-    return c_.skipped_axis >= 0 && !chunks_.chained && chunk.terms() > 0;
+    return (c_.skipped_axis >= 0 || t_.boxes) && !chunks_.chained && chunk.terms() > 0;
   }
 
   // Of the side of o; as a it may be by rows.
@@ -269,6 +272,7 @@ class Block {
     const int64_t depth = depth_ = Depth(chunk);
     if (lines_.shared) StartLines(chunk);
     positions_.Forget();
+    leaves_out_boxes_ = t_.boxes && depth > 0 && chunk.inner.size() == c_.taps();
     if (depth > 0) Pack(t_.o_is_n, n_, chunk, b_, t_.nr);
     if (depth > 0 && twin_ != nullptr) {
       PackSide(*twin_, true, static_cast<const T*>(operands_.g),
@@ -279,6 +283,7 @@ class Block {
       b_panels_[p] = b_ + p * t_.nr * depth;
       if (lines_.shared && !t_.o_is_n) b_panels_[p] = LinesOfPanel(b_, n_.begin, j);
       live_[p] = LiveOf(t_.o_is_n, j, std::min(j + t_.nr, n_.end), chunk, b_panels_[p], t_.nr);
+      leaves_out_boxes_ = leaves_out_boxes_ && live_[p].finite;
     }
   }
 
@@ -344,8 +349,27 @@ class Block {
     return a_ + lines_.PlaceOf(first - i % at_once, first) * line_pitch_;
   }
 
+  // A panel of the box of its pixels. Each line of taps is a segment of b.
+  RowPanel StartBox(Range pixels, const Chunk& chunk) {
+    if constexpr (!kElements) {
+      const PixelBox box(c_, pixels);
+      const int64_t channels = chunk.outer.size();
+      box_segments_ = box.lines();
+      box_terms_ = box.taps[2].size() * channels;
+      for (int64_t i = 0; i < box_segments_; ++i) {
+        const int64_t z = box.taps[0].begin + i / box.taps[1].size();
+        const int64_t y = box.taps[1].begin + i % box.taps[1].size();
+        const int64_t tap = (z * c_.axes[1].taps + y) * c_.axes[2].taps + box.taps[2].begin;
+        segments_[i] = tap * channels * t_.nr;
+      }
+      PackBox(c_, static_cast<const T*>(operands_.g), box, pixels.size(), chunk.outer, t_.mr, a_);
+    }
+    return {a_, {0, 0, true}, 0, true};
+  }
+
   HWY_INLINE RowPanel StartRows(int64_t i, const Chunk& chunk) {
     const int64_t first = m_.begin + i;
+    if (leaves_out_boxes_) return StartBox({first, std::min(first + t_.mr, m_.end)}, chunk);
     RowPanel panel{nullptr, {}, t_.mr, true};
     if constexpr (kPointers) panel.packed = t_.positions == 0 || !StartPointers(i, chunk, panel);
     if constexpr (kInPlace) {
@@ -357,6 +381,7 @@ class Block {
     }
     const E* const packed = panel.packed ? StartPacked(i, chunk, panel) : nullptr;
     if (panel.packed) panel.a = packed;
+    if (t_.boxes) return panel;  // all of it, of which nothing is finite
     if (i == 0 || first + t_.mr > live_line_end_) {
       const int64_t end = std::min(first + t_.mr, m_.end);
       row_live_ = LiveOf(!t_.o_is_n, first, end, chunk, packed, t_.mr);
@@ -369,7 +394,7 @@ class Block {
   // Pixels of one line have the same terms, if it is not along the line that they are skipped. 0: a
   // range is not part of one line.
   int64_t EndOfLine(int64_t first, int64_t end) const {
-    if (c_.sum_pixels || c_.skipped_axis + 1 == kAxes) return 0;
+    if (c_.sum_pixels || c_.skipped_axis + 1 == kAxes || c_.images_inside == 1) return 0;
     const int64_t pixels = c_.axes[kAxes - 1].pixels, line_end = (first / pixels + 1) * pixels;
     return end <= line_end ? line_end : 0;
   }
@@ -398,6 +423,15 @@ class Block {
       }
     }
     const void* a = rows.a;
+    if (leaves_out_boxes_) {
+      const TileTerms box{.length = box_terms_,
+                          .segments = box_segments_,
+                          .begins = segments_,
+                          .step = t_.nr,
+                          .turn = t_.nr,
+                          .gap = 0};
+      return tile_boxes_(a, b, box, c, join, to, to_rows);
+    }
     if (c_.skipped_axis >= 0 && x.finite && y.finite) {
       int64_t begin = std::max(x.begin, y.begin), end = std::min(x.end, y.end);
       if (kElements && t_.k_unit > 1) {
@@ -565,6 +599,7 @@ class Block {
   const int64_t line_pitch_, line_step_;  // elements from position to position, from k to k
   const TileFunction tile_;
   const TileFunction tile_out_;       // the same, rounded to U
+  const TileFunction tile_boxes_;     // the same where segments of b are left out
   const TileFunction tile_unpacked_;  // the same where a is not packed
   bool in_place_ = false;             // no a is, but of rows that are no whole tile
   Range m_, n_;
@@ -579,6 +614,8 @@ class Block {
   Live row_live_;              // of rows of a,
   int64_t live_line_end_ = 0;  // and of those up to here
   int64_t segments_[Chunks::kLongest];
+  bool leaves_out_boxes_ = false;  // of this chunk
+  int64_t box_segments_ = 0, box_terms_ = 0;
   int64_t turns_[Tiling::kMostColumns / 2];  // of panels of n: pixels up to the end of a line,
   int64_t gaps_[Tiling::kMostColumns / 2];   // and positions from there to the next
   Edge<Tiling::kMostColumns> m_edge_;        // of a panel; of the block, where it is stored last

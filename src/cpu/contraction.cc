@@ -82,7 +82,9 @@ void FillUp(GatherAxis& last, Contraction& c) {
 // costs a little of every product, so it is for few products of what is packed.
 void FillUpLines(Contraction& c) {
   GatherAxis& last = c.axes[kAxes - 1];
-  if (!c.sum_pixels && !c.zipped && c.o <= kFewOutputs && last.taps >= 3) FillUp(last, c);
+  if (!c.sum_pixels && !c.zipped && !c.boxes && c.o <= kFewOutputs && last.taps >= 3) {
+    FillUp(last, c);
+  }
 }
 
 bool IsSmallGroup(const Problem& p) {
@@ -178,10 +180,59 @@ bool ReadsOutside(const GatherAxis& axis) {
          axis.first + pixels + std::max<int64_t>(taps, 0) >= axis.limit;
 }
 
-// Nothing may vary outside that axis but images: pixels and taps of it are one range of a chunk.
-void ChooseSkippedAxis(Contraction& c) {
+int OutermostAxis(const Contraction& c) {
   int a = 0;
   while (a + 1 < kAxes && IsUnit(c.axes[a])) ++a;
+  return a;
+}
+
+// Pairs of a pixel and a tap, as a multiple of those that read inside.
+double PaddedMultiple(const GatherAxis& axis) {
+  constexpr int64_t kMost = 1 << 10;
+  if (axis.taps < 2 || axis.taps > kMost || axis.pixels == 0) return 1;
+  const auto inside = [&](int64_t tap) {  // pixels
+    const int64_t at = axis.first + tap * axis.tap_step;
+    return StepsInside(at, at, axis.pixel_step, axis.pixels, axis.limit).size();
+  };
+  // The first and the last tap meet the fewest.
+  if (5 * std::min(inside(0), inside(axis.taps - 1)) > 4 * axis.pixels) return 1;
+  int64_t pairs = 0;
+  for (int64_t tap = 0; tap < axis.taps; ++tap) pairs += inside(tap);
+  const int64_t all = axis.pixels * axis.taps;
+  return static_cast<double>(all) / static_cast<double>(std::max<int64_t>(pairs, 1));
+}
+
+// Along the axes within the outermost one, of which the rest is left out anyway.
+void ChooseBoxes(Contraction& c) {
+  constexpr double kWorthIt = 1.55;
+  constexpr int64_t kNarrow = 4;
+  if (c.sum_pixels || c.columns.channels > 0 || c.o <= kNarrow) return;
+  if (c.taps() > Chunks::kLongest) return;  // a chunk has all taps of its channels
+  double multiple = 1;
+  for (int a = OutermostAxis(c) + 1; a < kAxes; ++a) multiple *= PaddedMultiple(c.axes[a]);
+  c.boxes = multiple >= kWorthIt;
+}
+
+// Fewer pixels of one position than that do not make a tile.
+constexpr int64_t kFewImages = 4;
+
+// Pixels at the same position of all images are one line, whose pixels meet the same taps.
+void PutImagesLast(Contraction& c) {
+  constexpr int64_t kShortLine = 24;
+  if (!c.boxes || c.zipped || c.images < kFewImages || !IsUnit(c.axes[0]) || !IsPlain(c.axes[0]) ||
+      c.axes[kAxes - 1].pixels > kShortLine) {
+    return;
+  }
+  c.axes = {c.axes[1], c.axes[2], {.pixels = c.images, .limit = c.images}};
+  for (Strides* strides : {&c.g, &c.w, &c.v}) {
+    strides->at = {strides->at[1], strides->at[2], strides->image};
+  }
+  c.images = 1;
+}
+
+// Nothing may vary outside that axis but images: pixels and taps of it are one range of a chunk.
+void ChooseSkippedAxis(Contraction& c) {
+  const int a = OutermostAxis(c);
   if (!ReadsOutside(c.axes[a])) return;
   c.skipped_axis = a;
   // Where pixels are next to each other, those of a tile no longer are: worth it for the shortest
@@ -190,8 +241,10 @@ void ChooseSkippedAxis(Contraction& c) {
   // have the same order.
   const bool few_columns = c.columns.channels > 0 && c.o <= 16;
   const int64_t short_line = c.v.at[kAxes - 1] == 1 || few_columns ? 12 : 48;
-  c.images_inside = !c.sum_pixels && !c.zipped && a + 1 < kAxes && c.images > 1 &&
-                    c.axes[kAxes - 1].pixels < short_line;
+  const bool inside = !c.sum_pixels && !c.zipped && a + 1 < kAxes && c.images > 1 &&
+                      c.axes[kAxes - 1].pixels < short_line;
+  const bool alone = c.boxes && c.images >= kFewImages;
+  c.images_inside = inside ? (alone ? 1 : c.axes[kAxes - 1].pixels) : 0;
 }
 
 // Its channels and strides.
@@ -306,6 +359,8 @@ Contraction MakeContraction(const Problem& p, int64_t group, int64_t phase, bool
     c.line = c.axes[kAxes - 1].pixels;
     MergePlainAxes(c);
   }
+  ChooseBoxes(c);
+  PutImagesLast(c);
   FillUpLines(c);
   ChooseSkippedAxis(c);
   // Where taps are next to each other in memory, so should be the rows of a block: 48 is a multiple

@@ -94,9 +94,14 @@ struct Contraction {
   // The outermost axis, if taps read outside along it: products with padding can be skipped there.
   // -1: no.
   int skipped_axis = -1;
-  // fprop, dgrad: pixels go line by line, the same line of all images together. Of small images, a
-  // tile then has pixels of one line, and whole taps of it are padding.
-  bool images_inside = false;
+  // fprop, dgrad: pixels go line by line, the same line of all images together; or, with one pixel
+  // at a time, position by position. Of small images, a tile then has pixels of one line, or
+  // position, and whole taps of it are padding. 0: no, else a line's pixels or 1.
+  int64_t images_inside = 0;
+
+  // fprop, dgrad: so much of the rest is padding, too, that it is left out along every axis: a tile
+  // meets the box of taps through which its pixels read inside.
+  bool boxes = false;
 
   // Of the largest of several phases: the work of one of them, on average, as a share of its own.
   double share = 1;

@@ -301,7 +301,8 @@ std::string TilingText(const Problem& problem, int threads, int64_t limit) {
                           " taps")
                    : "",
       t.positions > 0 ? "; what taps read is packed once for all of them" : "",
-      t.twins ? "; pixels are packed once for two phases" : "", "; ", unit.name,
+      t.twins ? "; pixels are packed once for two phases" : "",
+      t.boxes ? "; of taps, those that the pixels of a tile meet" : "", "; ", unit.name,
       WayOf(problem.type, unit, t.terms_each, c));
 }
 

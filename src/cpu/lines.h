@@ -137,7 +137,7 @@ static_assert(Chunks::kLongest <= kRowPitch && Chunks::kLongest / 2 <= kLinePitc
 // What a block shares. It never needs more memory than panels without sharing: half of the terms at
 // most, for at most twice the pixels.
 inline Lines LinesOf(const Contraction& c, const Tiling& t, int lanes) {
-  if (t.k_unit > 1) return {};
+  if (t.k_unit > 1 || t.boxes) return {};
   const int64_t row_unit = t.mr % 4 == 0 ? 4 : 2;
   if (t.a_by_rows) {
     Lines lines = MakeLines(c, t.mr, t.a_panels, row_unit);

@@ -34,15 +34,13 @@ struct PixelPlace {
 
 inline PixelPlace PlaceOfPixel(const Contraction& c, int64_t pixel) {
   const auto& axes = c.axes;
-  const int64_t line = pixel / axes[2].pixels, x = pixel % axes[2].pixels;
-  const int64_t image =
-      c.images_inside ? line % c.images : line / (axes[0].pixels * axes[1].pixels);
-  const int64_t rest = c.images_inside ? line / c.images : line % (axes[0].pixels * axes[1].pixels);
-  const int64_t y = rest % axes[1].pixels, z = rest / axes[1].pixels;
-  const int64_t of_images = c.images_inside ? 0 : image;
-  if (c.skipped_axis == 0) return {of_images, z};
-  if (c.skipped_axis == 1) return {of_images * axes[0].pixels + z, y};
-  return {line, x};
+  const int64_t each = c.images_inside;
+  const int64_t at = each > 0 ? pixel / each / c.images * each + pixel % each : pixel % c.pixels();
+  const int64_t line = at / axes[2].pixels, image = each > 0 ? 0 : pixel / c.pixels();
+  const int64_t y = line % axes[1].pixels, z = line / axes[1].pixels;
+  if (c.skipped_axis == 0) return {image, z};
+  if (c.skipped_axis == 1) return {image * axes[0].pixels + z, y};
+  return {pixel / axes[2].pixels, at % axes[2].pixels};
 }
 
 // The terms of a chunk that are not all products with padding, for a range of the side that is not

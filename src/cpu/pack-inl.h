@@ -46,22 +46,25 @@ template <class Run>
 HWY_INLINE void ForEachPixelRun(const Contraction& c, Range pixels, const Run& run) {
   const int64_t pixels1 = c.axes[1].pixels, pixels2 = c.axes[2].pixels, image_pixels = c.pixels();
   int64_t image = pixels.begin / image_pixels, first = pixels.begin % image_pixels;
-  if (c.images_inside) {
-    const int64_t line = pixels.begin / pixels2;
-    image = line % c.images;
-    first = line / c.images * pixels2 + pixels.begin % pixels2;
+  const int64_t each = c.images_inside;
+  if (each > 0) {
+    const int64_t some = pixels.begin / each;
+    image = some % c.images;
+    first = some / c.images * each + pixels.begin % each;
   }
   Walk3 pixel(first, pixels1, pixels2);
   for (int64_t done = 0; done < pixels.size();) {
-    const int64_t count = std::min(pixels.size() - done, pixels2 - pixel.at[2]);
+    const int64_t left = each == 1 ? 1 : pixels2 - pixel.at[2];
+    const int64_t count = std::min(pixels.size() - done, left);
     run(image, pixel, done, count);
     done += count;
-    if (c.images_inside && image + 1 < c.images) {
+    if (each > 0 && image + 1 < c.images) {
       ++image;
-      pixel.at[2] = 0;
+      if (each > 1) pixel.at[2] = 0;
       continue;
     }
-    if (c.images_inside) image = 0;
+    if (each > 0) image = 0;
+    if (each == 1 && ++pixel.at[2] < pixels2) continue;
     pixel.NextRun(pixels1);
     if (pixel.at[0] == c.axes[0].pixels) {
       pixel.at[0] = 0;

@@ -371,8 +371,10 @@ Tiling ChooseSides(const Contraction& c, const Chunks& chunks, const VectorUnit&
   if (c.columns.channels > 0) t.o_is_n = c.o > unit.lanes && !LeavesOutRows(c, unit);
   if (c.zipped || PutsPixelsAcross(c, unit)) t.o_is_n = true;
   if (c.o <= 4 && unit.lanes > 2 && !c.zipped) t.o_is_n = false;
+  t.boxes = c.boxes && c.terms_each == 1 && c.taps() <= Chunks::kLongest;
+  if (t.boxes) t.o_is_n = true;  // a panel of a for itself, b for all of them
   // Copied where k is contiguous: along channels, or, in a sum over pixels, along them.
-  t.a_by_rows = unit.a_by_rows && t.o_is_n &&
+  t.a_by_rows = unit.a_by_rows && t.o_is_n && !t.boxes &&
                 (c.sum_pixels ? c.g.channel != 1 && c.axes[kAxes - 1].pixel_step <= 2 &&
                                     c.g.at[kAxes - 1] == 1
                               : c.g.channel == 1 && c.channels >= 4);

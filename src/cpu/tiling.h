@@ -57,7 +57,8 @@ struct Tiling {
   int64_t slabs = 0;
   int64_t part_rows = 0;
 
-  int a_panels = 4;  // of a that are packed at once
+  int a_panels = 4;    // of a that are packed at once
+  bool boxes = false;  // of a panel of a, the taps that its pixels meet
 
   bool a_by_rows = false;  // a is packed [row, k]
   // Panels of rows of one tap are read in positions that all taps share (positions.h): so many of a
