@@ -138,9 +138,9 @@ inline const BitsRow kBitsTable[] = {
     {{"3x3-far-apart", 2, 1, 17, 24, {5, 33}, {3, 3}, {1, 1}, {2, 18}, {2, 18}},
      {0x89c4fc25562991b9, 0x8716ab95eabca436, 0x11c29b4fc624f65b,
       0xec32cf93d8af484d, 0x77a6f499cb9c3735, 0x50b31c14178b0fdf}},
-    {{"9x9-stride-2-small", 6, 1, 40, 18, {6, 8}, {9, 9}, {2, 2}, {1, 1}, {4, 4}},
-     {0x0d32efbd5d98a8c2, 0xdd2615c9b9fadfc3, 0xf65dd9540a3600e3,
-      0xf11dd9634861965b, 0x556e28b9d64421a5, 0x9cf3e7d38e66e655}},
+    {{"7x7-stride-2-small", 6, 1, 40, 18, {6, 8}, {7, 7}, {2, 2}, {1, 1}, {2, 2}},
+     {0x340cf27b8414a329, 0x085816048517f9a1, 0xacbb27ffe01ef7f9,
+      0xd9487857b2fd2ed4, 0xedce81107d536593, 0xf1edd9c83d0cfcd5}},
     // Lines that are packed once for all their taps.
     {{"3x7-lines-stride-2", 2, 1, 5, 24, {6, 56}, {3, 7}, {1, 2}, {1, 1}, {1, 3}},
      {0x4476d92a317f68ba, 0xdcb604de77af155b, 0xfc28275e8e011e19,

@@ -87,11 +87,6 @@ void FillUpLines(Contraction& c) {
   }
 }
 
-bool IsSmallGroup(const Problem& p) {
-  constexpr int64_t kSmall = 16;
-  return p.ci > 0 && p.ci <= kSmall && p.co > 0 && p.co <= kSmall;
-}
-
 // Worth it where a phase alone has too few columns to pay for packing, and where few taps of the
 // phases are missing: a missing one may cost what another does.
 bool HasPhaseColumns(const Problem& p) {
@@ -369,6 +364,11 @@ Contraction MakeContraction(const Problem& p, int64_t group, int64_t phase, bool
   c.row_block =
       std::clamp<int64_t>(taps_inside ? 48 : c.channels, 1, std::max<int64_t>(c.channels, 1));
   return c;
+}
+
+bool IsSmallGroup(const Problem& p) {
+  constexpr int64_t kSmall = 16;
+  return p.ci > 0 && p.ci <= kSmall && p.co > 0 && p.co <= kSmall;
 }
 
 bool HasSmallGroups(const Problem& p) { return p.groups > 1 && IsSmallGroup(p); }

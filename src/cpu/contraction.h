@@ -142,6 +142,7 @@ Contraction MakeContraction(const Problem& problem, int64_t group, int64_t phase
 
 // Groups of so few channels that one of them fills no tile: several share a vector, see direct.h.
 // Their sums are widened, whatever the CPU has for bf16.
+bool IsSmallGroup(const Problem& problem);  // each of them
 bool HasSmallGroups(const Problem& problem);
 
 // One group of as few channels, whose sums have the same order in both kernels: no phase is a
