@@ -55,7 +55,9 @@ TEST(Live, LeavesOutOnlyPadding) {
   for (int i = 0; i < 4000; ++i) {
     const Problem problem = tests::RandomProblem(random, 9);
     const int64_t phase = static_cast<int64_t>(random()) & 0xff;
-    const Contraction c = MakeContraction(problem, 0, phase % CountPhases(problem), i % 2 == 1);
+    const bool boxes = i % 3 == 0 && PaddedMultiple(problem) > 1;
+    const Contraction c =
+        MakeContraction(problem, 0, phase % CountPhases(problem), i % 2 == 1, boxes);
     inside_images += c.images_inside > 0;
     positions += c.images_inside == 1;
     const Chunks chunks = MakeChunks(c);

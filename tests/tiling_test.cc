@@ -27,7 +27,9 @@ constexpr VectorUnit kUnits[] = {{"SCALAR", 1, 32, true},
 
 Contraction Largest(const Problem& problem, const VectorUnit& unit) {
   Contraction c = MakeLargestContraction(problem);
-  c.terms_each = TermsEach(c, unit);
+  const int64_t terms_each = c.terms_each = TermsEach(c, unit);
+  if (HasBoxes(problem, c, unit)) c = MakeLargestContraction(problem, true);
+  c.terms_each = terms_each;
   return c;
 }
 
@@ -35,7 +37,7 @@ Contraction Largest(const Problem& problem, const VectorUnit& unit) {
 Contraction PhaseOf(const Problem& problem, int64_t group, int64_t half,
                     const Contraction& largest) {
   const int64_t halves = largest.zipped ? 2 : 1;
-  Contraction c = MakeContraction(problem, group, half / halves, half % halves == 1);
+  Contraction c = MakeContraction(problem, group, half / halves, half % halves == 1, largest.boxes);
   c.terms_each = largest.terms_each;
   return c;
 }
@@ -278,6 +280,7 @@ TEST(Contraction, PhasesWithMoreTapsComeFirst) {
 
 // Every phase fits into what was planned for the largest.
 TEST(Tiling, HoldsEveryPhase) {
+  int64_t boxes = 0;
   for (uint64_t seed = 0; seed < 4000; ++seed) {
     Problem problem = RandomProblem(seed / 2);
     if (seed % 2 == 1) problem.axes[kAxes - 1] = {};  // its lines go along another axis
@@ -288,6 +291,9 @@ TEST(Tiling, HoldsEveryPhase) {
       const Tiling t = MakeTiling(largest, 1, 1, -1, unit);
       for (int64_t half = 0; half < CountHalves(problem, largest); ++half) {
         const Contraction c = PhaseOf(problem, problem.groups - 1, half, largest);
+        boxes += c.boxes;
+        // In boxes, a chunk has all taps of its channels.
+        ASSERT_TRUE(!c.boxes || MakeChunks(c).inner_count() <= 1);
         const Chunks chunks = MakeChunks(c);
         ASSERT_LE(c.rows(), largest.rows());
         ASSERT_EQ(c.o, largest.o);
@@ -302,6 +308,7 @@ TEST(Tiling, HoldsEveryPhase) {
       }
     }
   }
+  EXPECT_GT(boxes, 100);
 }
 
 // The order of a sum of quads: what fits into one chunk is one, images are whole numbers of chunks,

@@ -272,7 +272,7 @@ class Block {
     const int64_t depth = depth_ = Depth(chunk);
     if (lines_.shared) StartLines(chunk);
     positions_.Forget();
-    leaves_out_boxes_ = t_.boxes && depth > 0 && chunk.inner.size() == c_.taps();
+    has_boxes_ = t_.boxes && depth > 0;
     if (depth > 0) Pack(t_.o_is_n, n_, chunk, b_, t_.nr);
     if (depth > 0 && twin_ != nullptr) {
       PackSide(*twin_, true, static_cast<const T*>(operands_.g),
@@ -283,7 +283,7 @@ class Block {
       b_panels_[p] = b_ + p * t_.nr * depth;
       if (lines_.shared && !t_.o_is_n) b_panels_[p] = LinesOfPanel(b_, n_.begin, j);
       live_[p] = LiveOf(t_.o_is_n, j, std::min(j + t_.nr, n_.end), chunk, b_panels_[p], t_.nr);
-      leaves_out_boxes_ = leaves_out_boxes_ && live_[p].finite;
+      has_boxes_ = has_boxes_ && live_[p].finite;
     }
   }
 
@@ -369,7 +369,7 @@ class Block {
 
   HWY_INLINE RowPanel StartRows(int64_t i, const Chunk& chunk) {
     const int64_t first = m_.begin + i;
-    if (leaves_out_boxes_) return StartBox({first, std::min(first + t_.mr, m_.end)}, chunk);
+    if (has_boxes_) return StartBox({first, std::min(first + t_.mr, m_.end)}, chunk);
     RowPanel panel{nullptr, {}, t_.mr, true};
     if constexpr (kPointers) panel.packed = t_.positions == 0 || !StartPointers(i, chunk, panel);
     if constexpr (kInPlace) {
@@ -381,7 +381,7 @@ class Block {
     }
     const E* const packed = panel.packed ? StartPacked(i, chunk, panel) : nullptr;
     if (panel.packed) panel.a = packed;
-    if (t_.boxes) return panel;  // all of it, of which nothing is finite
+    if (t_.boxes) return panel;  // of weights that are not finite: all terms
     if (i == 0 || first + t_.mr > live_line_end_) {
       const int64_t end = std::min(first + t_.mr, m_.end);
       row_live_ = LiveOf(!t_.o_is_n, first, end, chunk, packed, t_.mr);
@@ -403,6 +403,15 @@ class Block {
   template <class To>
   HWY_INLINE void Multiply(const RowPanel& rows, int64_t p, const Chunk& chunk, const float* c,
                            ChunkJoin join, To* to, const int64_t* to_rows) const {
+    if (has_boxes_) {
+      const TileTerms box{.length = box_terms_,
+                          .segments = box_segments_,
+                          .begins = segments_,
+                          .step = t_.nr,
+                          .turn = t_.nr,
+                          .gap = 0};
+      return tile_boxes_(rows.a, b_panels_[p], box, c, join, to, to_rows);
+    }
     const Live &x = rows.live, &y = live_[p];
     const E* b = b_panels_[p];
     const int64_t depth = depth_;
@@ -423,15 +432,6 @@ class Block {
       }
     }
     const void* a = rows.a;
-    if (leaves_out_boxes_) {
-      const TileTerms box{.length = box_terms_,
-                          .segments = box_segments_,
-                          .begins = segments_,
-                          .step = t_.nr,
-                          .turn = t_.nr,
-                          .gap = 0};
-      return tile_boxes_(a, b, box, c, join, to, to_rows);
-    }
     if (c_.skipped_axis >= 0 && x.finite && y.finite) {
       int64_t begin = std::max(x.begin, y.begin), end = std::min(x.end, y.end);
       if (kElements && t_.k_unit > 1) {
@@ -599,7 +599,7 @@ class Block {
   const int64_t line_pitch_, line_step_;  // elements from position to position, from k to k
   const TileFunction tile_;
   const TileFunction tile_out_;       // the same, rounded to U
-  const TileFunction tile_boxes_;     // the same where segments of b are left out
+  const TileFunction tile_boxes_;     // the same, of boxes of taps
   const TileFunction tile_unpacked_;  // the same where a is not packed
   bool in_place_ = false;             // no a is, but of rows that are no whole tile
   Range m_, n_;
@@ -614,7 +614,7 @@ class Block {
   Live row_live_;              // of rows of a,
   int64_t live_line_end_ = 0;  // and of those up to here
   int64_t segments_[Chunks::kLongest];
-  bool leaves_out_boxes_ = false;  // of this chunk
+  bool has_boxes_ = false;  // this chunk
   int64_t box_segments_ = 0, box_terms_ = 0;
   int64_t turns_[Tiling::kMostColumns / 2];  // of panels of n: pixels up to the end of a line,
   int64_t gaps_[Tiling::kMostColumns / 2];   // and positions from there to the next

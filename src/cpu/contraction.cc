@@ -181,41 +181,15 @@ int OutermostAxis(const Contraction& c) {
   return a;
 }
 
-// Pairs of a pixel and a tap, as a multiple of those that read inside.
-double PaddedMultiple(const GatherAxis& axis) {
-  constexpr int64_t kMost = 1 << 10;
-  if (axis.taps < 2 || axis.taps > kMost || axis.pixels == 0) return 1;
-  const auto inside = [&](int64_t tap) {  // pixels
-    const int64_t at = axis.first + tap * axis.tap_step;
-    return StepsInside(at, at, axis.pixel_step, axis.pixels, axis.limit).size();
-  };
-  // The first and the last tap meet the fewest.
-  if (5 * std::min(inside(0), inside(axis.taps - 1)) > 4 * axis.pixels) return 1;
-  int64_t pairs = 0;
-  for (int64_t tap = 0; tap < axis.taps; ++tap) pairs += inside(tap);
-  const int64_t all = axis.pixels * axis.taps;
-  return static_cast<double>(all) / static_cast<double>(std::max<int64_t>(pairs, 1));
-}
-
-// Along the axes within the outermost one, of which the rest is left out anyway.
-void ChooseBoxes(Contraction& c) {
-  constexpr double kWorthIt = 1.55;
-  constexpr int64_t kNarrow = 4;
-  if (c.sum_pixels || c.columns.channels > 0 || c.o <= kNarrow) return;
-  if (c.taps() > Chunks::kLongest) return;  // a chunk has all taps of its channels
-  double multiple = 1;
-  for (int a = OutermostAxis(c) + 1; a < kAxes; ++a) multiple *= PaddedMultiple(c.axes[a]);
-  c.boxes = multiple >= kWorthIt;
-}
-
 // Fewer pixels of one position than that do not make a tile.
 constexpr int64_t kFewImages = 4;
 
-// Pixels at the same position of all images are one line, whose pixels meet the same taps.
+// Pixels at the same position of all images are one line, whose pixels meet the same taps. Long
+// lines of pixels that are next to each other are worth more.
 void PutImagesLast(Contraction& c) {
-  constexpr int64_t kShortLine = 24;
+  const int64_t short_line = c.v.at[kAxes - 1] == 1 ? 12 : 24;
   if (!c.boxes || c.zipped || c.images < kFewImages || !IsUnit(c.axes[0]) || !IsPlain(c.axes[0]) ||
-      c.axes[kAxes - 1].pixels > kShortLine) {
+      c.axes[kAxes - 1].pixels > short_line) {
     return;
   }
   c.axes = {c.axes[1], c.axes[2], {.pixels = c.images, .limit = c.images}};
@@ -323,7 +297,10 @@ int64_t PhaseInOrder(const Problem& p, int64_t i) {
   return phase;
 }
 
-Contraction MakeContraction(const Problem& p, int64_t group, int64_t phase, bool odd) {
+namespace {
+
+// The axes of a phase, as they are merged.
+Contraction OfPhase(const Problem& p, int64_t group, int64_t phase, bool odd) {
   const bool dgrad = p.pass == Pass::kDgrad;
   Contraction c = OfGroup(p, group);
   const bool columns = HasPhaseColumns(p);
@@ -354,7 +331,12 @@ Contraction MakeContraction(const Problem& p, int64_t group, int64_t phase, bool
     c.line = c.axes[kAxes - 1].pixels;
     MergePlainAxes(c);
   }
-  ChooseBoxes(c);
+  return c;
+}
+
+// The order of the rows.
+void OrderRows(bool boxes, Contraction& c) {
+  c.boxes = boxes;
   PutImagesLast(c);
   FillUpLines(c);
   ChooseSkippedAxis(c);
@@ -363,6 +345,13 @@ Contraction MakeContraction(const Problem& p, int64_t group, int64_t phase, bool
   const bool taps_inside = c.taps() > 1 && std::abs(c.w.at[2]) < std::abs(c.w.channel);
   c.row_block =
       std::clamp<int64_t>(taps_inside ? 48 : c.channels, 1, std::max<int64_t>(c.channels, 1));
+}
+
+}  // namespace
+
+Contraction MakeContraction(const Problem& p, int64_t group, int64_t phase, bool odd, bool boxes) {
+  Contraction c = OfPhase(p, group, phase, odd);
+  OrderRows(boxes, c);
   return c;
 }
 
@@ -420,19 +409,45 @@ Contraction MakeLargestPlainContraction(const Problem& p) {
   return c;
 }
 
-Contraction MakeLargestContraction(const Problem& p) {
-  Contraction c = MakeContraction(p, 0, 0);  // the first phase has the most pixels
-  if (p.pass != Pass::kDgrad || c.columns.channels > 0) return c;
+double PaddedMultiple(const Problem& p) {
+  if (p.pass == Pass::kWgrad || HasPhaseColumns(p)) return 1;
+  const std::array<Range, kAxes> live = LiveTaps(p);
+  const bool dgrad = p.pass == Pass::kDgrad;
+  double multiple = 1, taps = 1;
+  bool outermost = true;
+  for (int a = 0; a < kAxes; ++a) {
+    const Axis& axis = p.axes[a];
+    taps *= dgrad ? static_cast<double>(
+                        CeilDiv(axis.taps, axis.stride / std::gcd(axis.stride, axis.dilation)))
+                  : static_cast<double>(axis.taps);
+    const double inside = CountPairs(axis);
+    const bool skipped =
+        std::exchange(outermost, outermost && axis.taps == 1 && axis.in == 1 && axis.out == 1);
+    if (skipped || axis.taps == 1 || inside == 0) continue;
+    const double pixels = dgrad ? static_cast<double>(axis.in) / static_cast<double>(axis.stride)
+                                : static_cast<double>(axis.out);
+    multiple *= std::max(1.0, pixels * static_cast<double>(live[a].size()) / inside);
+  }
+  return taps <= Chunks::kLongest ? multiple : 1;
+}
+
+Contraction MakeLargestContraction(const Problem& p, bool boxes) {
+  Contraction c = OfPhase(p, 0, 0, false);  // the first phase has the most pixels
+  if (p.pass != Pass::kDgrad || c.columns.channels > 0) {
+    OrderRows(boxes, c);
+    return c;
+  }
   for (int a = 0; a < kAxes; ++a) {
     const Axis& axis = p.axes[a];
     c.axes[a].taps = CeilDiv(axis.taps, axis.stride / std::gcd(axis.stride, axis.dilation));
     c.share *= static_cast<double>(axis.taps) / static_cast<double>(c.axes[a].taps * Phases(axis));
   }
+  const int64_t last_taps = c.axes[kAxes - 1].taps;
+  OrderRows(boxes, c);
   // Another phase may have the taps for it.
-  if (c.beyond == 0 && !c.zipped && c.o <= kFewOutputs) FillUp(c.axes[kAxes - 1], c);
+  if (c.beyond == 0 && !c.zipped && !c.boxes && c.o <= kFewOutputs) FillUp(c.axes[kAxes - 1], c);
   if (c.zipped) {  // the last axis has both phases in each pair
-    c.largest_pair =
-        static_cast<double>(p.axes[kAxes - 1].taps) / static_cast<double>(c.axes[kAxes - 1].taps);
+    c.largest_pair = static_cast<double>(p.axes[kAxes - 1].taps) / static_cast<double>(last_taps);
     c.share *= 2;
   }
   return c;

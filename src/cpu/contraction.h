@@ -138,7 +138,9 @@ int64_t CountPhasesOfLine(const Problem& problem);
 int64_t PhaseInOrder(const Problem& problem, int64_t i);
 
 // `odd`: the second of two that are zipped.
-Contraction MakeContraction(const Problem& problem, int64_t group, int64_t phase, bool odd = false);
+// `boxes`: of all phases or of none.
+Contraction MakeContraction(const Problem& problem, int64_t group, int64_t phase, bool odd = false,
+                            bool boxes = false);
 
 // Groups of so few channels that one of them fills no tile: several share a vector, see direct.h.
 // Their sums are widened, whatever the CPU has for bf16.
@@ -164,7 +166,12 @@ Contraction MakeLargestPlainContraction(const Problem& problem);
 std::array<Range, kAxes> LiveTaps(const Problem& problem);
 
 // As many pixels and as many taps as any phase has.
-Contraction MakeLargestContraction(const Problem& problem);
+Contraction MakeLargestContraction(const Problem& problem, bool boxes = false);
+
+// fprop, dgrad: pairs of a pixel and a tap along the axes within the outermost one, of which the
+// rest is left out anyway, as a multiple of those that read inside. 1 where there can be no boxes:
+// a chunk must have all taps of its channels.
+double PaddedMultiple(const Problem& problem);
 
 // The bias gradient is a weight gradient too: of a gathered matrix that is one everywhere.
 Contraction MakeBiasContraction(const Problem& problem);

@@ -99,13 +99,18 @@ class Contractions {
       : problem_(OneSample(problem)),
         unit_(PickedVectorUnit(problem.type)),
         largest_(MakeLargestContraction(problem_)) {
-    largest_.terms_each = HasSmallGroups(problem) ? 1 : TermsEach(largest_, unit_);
+    const int64_t terms_each = HasSmallGroups(problem) ? 1 : TermsEach(largest_, unit_);
+    largest_.terms_each = terms_each;
+    if (HasBoxes(problem_, largest_, unit_)) {
+      largest_ = MakeLargestContraction(problem_, true);
+      largest_.terms_each = terms_each;
+    }
   }
 
   const VectorUnit& unit() const { return unit_; }
   const Contraction& largest() const { return largest_; }
   Contraction At(int64_t group, int64_t phase, bool odd = false) const {
-    Contraction c = MakeContraction(problem_, group, phase, odd);
+    Contraction c = MakeContraction(problem_, group, phase, odd, largest_.boxes);
     c.terms_each = largest_.terms_each;
     return c;
   }
@@ -341,7 +346,7 @@ double ShareOfTile(const Problem& p) {
 // outermost axis, where whole tiles leave them out; though not where a tile of a wgrad has several
 // taps, nor along long lines. (276 random problems that both kernels run, Neoverse-N1: it changes
 // five choices, to 0.19, 0.54, 0.59, 0.67 and 0.82 of the time.)
-double PaddedMultiple(const Problem& p) {
+double PaddedMultipleOfFew(const Problem& p) {
   constexpr int64_t kChannelsOfTile = 8, kShortLine = 48;
   const std::array<Range, kAxes> live = LiveTaps(p);
   const bool dgrad = p.pass == Pass::kDgrad, wgrad = p.pass == Pass::kWgrad;
@@ -379,7 +384,8 @@ double ExpectedSeconds(const Problem& problem, int threads) {
   const double share = HasGroupsAlongPixels(problem) ? std::min(any, kFewOfWide) : any;
   const double per_second = MultiplyAddsPerSecond(unit) * share * terms * threads;
   const bool few = HasSmallGroups(problem) || HasOneSmallGroup(problem);
-  const double multiple = few ? PaddedMultiple(problem) : 1;
+  const bool pads = few && !contractions.largest().boxes;
+  const double multiple = pads ? PaddedMultipleOfFew(problem) : 1;
   return std::max(multiple * CountMultiplyAdds(problem) / per_second,
                   CountBytes(problem) / (10e9 * threads));
 }

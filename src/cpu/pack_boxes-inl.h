@@ -21,12 +21,14 @@ namespace HWY_NAMESPACE {
 
 // The pixels of a panel and their box.
 struct PixelBox {
+  static constexpr int kMostPixels = 12;  // of a tile of single terms
+
   struct Run {
     int64_t image;
     Walk3 pixel{0, 1, 1};
     int64_t done, count;
   };
-  Run runs[Tiling::kMostRows];
+  Run runs[kMostPixels];
   int64_t count = 0;
   Range taps[kAxes] = {};
 
@@ -61,6 +63,7 @@ struct PixelBox {
     const int64_t at = axis.first + first * axis.pixel_step;
     const int64_t end = axis.first + last * axis.pixel_step;
     const Range more = StepsInside(at, end, axis.tap_step, axis.taps, axis.limit);
+    if (more.size() == 0) return;
     taps = taps.size() == 0 ? more
                             : Range{std::min(taps.begin, more.begin), std::max(taps.end, more.end)};
   }
@@ -123,7 +126,7 @@ void PackBox(const Contraction& c, const T* g, const PixelBox& box, int64_t pixe
   if (pixels < width) ZeroRect(panel, 0, pixels, width - pixels, depth);
   ForEachTap(box, terms, [&](const Walk3& tap, int64_t k0) {
     if (c.g.channel == 1) {
-      const T* at[Tiling::kMostRows];
+      const T* at[PixelBox::kMostPixels];
       FindPixels(c, g + channels.begin, box, tap, at);
       return TurnRows(at, pixels, terms, to + k0 * width, width);
     }

@@ -371,7 +371,7 @@ Tiling ChooseSides(const Contraction& c, const Chunks& chunks, const VectorUnit&
   if (c.columns.channels > 0) t.o_is_n = c.o > unit.lanes && !LeavesOutRows(c, unit);
   if (c.zipped || PutsPixelsAcross(c, unit)) t.o_is_n = true;
   if (c.o <= 4 && unit.lanes > 2 && !c.zipped) t.o_is_n = false;
-  t.boxes = c.boxes && c.terms_each == 1 && c.taps() <= Chunks::kLongest;
+  t.boxes = c.boxes;
   if (t.boxes) t.o_is_n = true;  // a panel of a for itself, b for all of them
   // Copied where k is contiguous: along channels, or, in a sum over pixels, along them.
   t.a_by_rows = unit.a_by_rows && t.o_is_n && !t.boxes &&
@@ -399,6 +399,18 @@ int64_t TermsEach(const Contraction& c, const VectorUnit& unit) {
   // up, are at most kLongestOfElements.
   const bool fits = c.taps() <= Chunks::kLongestOfElements / 4;
   return c.sum_pixels || (c.channels > 1 && fits) ? unit.terms_each : 1;
+}
+
+bool HasBoxes(const Problem& p, const Contraction& c, const VectorUnit& unit) {
+  constexpr double kWorthIt = 1.55;
+  constexpr int64_t kNarrow = 4;
+  if (c.terms_each > 1 || c.o <= kNarrow) return false;
+  // Vectors go along o then, wherever they went before.
+  const int64_t columns = std::max(2 * unit.lanes, 8);
+  const bool anyway = c.v.o == 1 || c.v.at[kAxes - 1] != 1 || c.zipped;
+  const double use =
+      anyway ? 1 : static_cast<double>(c.o) / static_cast<double>(RoundUp(c.o, columns));
+  return use * PaddedMultiple(p) >= kWorthIt;
 }
 
 Tiling MakeTiling(const Contraction& c, int64_t copies, int threads, int64_t limit,

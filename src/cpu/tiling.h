@@ -93,6 +93,10 @@ struct Tiling {
 // for the largest.
 int64_t TermsEach(const Contraction& largest, const VectorUnit& unit);
 
+// Whether so much is padding that a panel of pixels is packed with the box of taps that they meet.
+// `largest`: without boxes. Decides speed, never a result.
+bool HasBoxes(const Problem& problem, const Contraction& largest, const VectorUnit& unit);
+
 // For the largest phase of a group. `limit` in bytes, -1: none. Called again with the workspace
 // that came out as the limit, it gives the same tiling.
 Tiling MakeTiling(const Contraction& contraction, int64_t copies, int threads, int64_t limit,
