@@ -353,15 +353,8 @@ class Block {
   RowPanel StartBox(Range pixels, const Chunk& chunk) {
     if constexpr (!kElements) {
       const PixelBox box(c_, pixels);
-      const int64_t channels = chunk.outer.size();
-      box_segments_ = box.lines();
-      box_terms_ = box.taps[2].size() * channels;
-      for (int64_t i = 0; i < box_segments_; ++i) {
-        const int64_t z = box.taps[0].begin + i / box.taps[1].size();
-        const int64_t y = box.taps[1].begin + i % box.taps[1].size();
-        const int64_t tap = (z * c_.axes[1].taps + y) * c_.axes[2].taps + box.taps[2].begin;
-        segments_[i] = tap * channels * t_.nr;
-      }
+      box_terms_ = box.taps[2].size() * chunk.outer.size();
+      box_segments_ = FillSegments(c_, box, chunk.outer.size() * t_.nr, segments_);
       PackBox(c_, static_cast<const T*>(operands_.g), box, pixels.size(), chunk.outer, t_.mr, a_);
     }
     return {a_, {0, 0, true}, 0, true};

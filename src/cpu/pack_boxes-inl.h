@@ -69,6 +69,17 @@ struct PixelBox {
   }
 };
 
+// Where each line of taps of a box begins in a panel of b, of so many elements each; how many.
+inline int64_t FillSegments(const Contraction& c, const PixelBox& box, int64_t of_tap,
+                            int64_t* begins) {
+  for (int64_t i = 0; i < box.lines(); ++i) {
+    const int64_t z = box.taps[0].begin + i / box.taps[1].size();
+    const int64_t y = box.taps[1].begin + i % box.taps[1].size();
+    begins[i] = ((z * c.axes[1].taps + y) * c.axes[2].taps + box.taps[2].begin) * of_tap;
+  }
+  return box.lines();
+}
+
 // What a run reads through a tap, from k0 on. Zeros where it is outside.
 template <class T>
 HWY_INLINE void PackRunOfTap(const Contraction& c, const T* g, const PixelBox::Run& run,
