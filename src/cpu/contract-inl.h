@@ -53,8 +53,8 @@ class Block {
         lines_(LinesOf(contraction, tiling, kLanes)),
         line_pitch_(tiling.a_by_rows ? kLinePitch : 1),
         line_step_(tiling.a_by_rows ? 1 : lines_.width),
-        tile_(TileFunctionOf(tiling.mr, tiling.vectors, SourceOf(tiling, lines_), kTermsOf<E>)),
-        tile_out_(!kElements ? tile_ : Bf16TileOf(tiling.mr, SourceOf(tiling, lines_), true)),
+        tile_(TileFunctionOf(tiling.mr, tiling.vectors, TileSourceOf(tiling, lines_), kTermsOf<E>)),
+        tile_out_(!kElements ? tile_ : Bf16TileOf(tiling.mr, TileSourceOf(tiling, lines_), true)),
         tile_boxes_(kElements ? tile_
                               : TileFunctionOf(tiling.mr, tiling.vectors, TileSource::kBLines, 1)),
         tile_unpacked_(
@@ -141,12 +141,6 @@ class Block {
     }
   }
 
-  static TileSource SourceOf(const Tiling& t, const Lines& lines) {
-    if (!lines.shared) return t.a_by_rows ? TileSource::kRows : TileSource::kPanels;
-    if (t.a_by_rows) return TileSource::kARowLines;
-    return t.o_is_n ? TileSource::kALines : TileSource::kBLines;
-  }
-
   template <class Edge>
   void FillEdge(Range range, bool o_side, Edge& edge) const {
     if (!o_side) return FillRowEdge(c_, range, edge);
@@ -229,7 +223,6 @@ class Block {
   bool SumsBias() const {
     return !kElements && operands_.bias_out != nullptr && OfRows().begin == 0;
   }
-
   // The sums of channel i of this block, and where they go.
   U* BiasAt(int64_t i) const {
     return static_cast<U*>(operands_.bias_out) + (OfO().begin + i) * operands_.bias_stride;
@@ -295,24 +288,9 @@ class Block {
 
   // Where the terms of each tap begin in a group of lines.
   void StartLines(const Chunk& chunk) {
-    const GatherAxis& axis = c_.axes[kAxes - 1];
     const int64_t depth = CeilDiv(chunk.outer.size(), kTermsOf<E>);
-    const int64_t all = DepthOfLines(c_, lines_, depth);
-    line_elements_ = all * lines_.width;
-    // Of lines that are shared across, too, taps there are places, not terms.
-    const GatherAxis& across = c_.axes[kAxes - 2];
-    const int64_t taps_across = lines_.planes ? across.taps : 1;
-    int64_t* begin = segments_;
-    for (int64_t k0 = 0; k0 < all; k0 += lines_.classes * depth) {
-      for (int64_t y = 0; y < taps_across; ++y) {
-        const int64_t line = y * across.tap_step - lines_.least_line;
-        for (int64_t t = 0; t < axis.taps; ++t) {
-          const int64_t k = k0 + t % lines_.classes * depth;
-          const int64_t place = ShiftOfTap(axis, t) - lines_.least + line * lines_.pitch();
-          *begin++ = k * line_step_ + place * line_pitch_;
-        }
-      }
-    }
+    line_elements_ = DepthOfLines(c_, lines_, depth) * lines_.width;
+    FillSegments(c_, lines_, depth, line_step_, line_pitch_, segments_);
   }
 
   // Phases are the rows of one tile: some taps, which share lines, meet a part of them.
@@ -353,8 +331,7 @@ class Block {
   RowPanel StartBox(Range pixels, const Chunk& chunk) {
     if constexpr (!kElements) {
       const PixelBox box(c_, pixels);
-      box_terms_ = box.taps[2].size() * chunk.outer.size();
-      box_segments_ = FillSegments(c_, box, chunk.outer.size() * t_.nr, segments_);
+      box_ = TermsOfBox(c_, box, chunk.outer.size(), t_.nr, segments_);
       PackBox(c_, static_cast<const T*>(operands_.g), box, pixels.size(), chunk.outer, t_.mr, a_);
     }
     return {a_, {0, 0, true}, 0, true};
@@ -396,15 +373,7 @@ class Block {
   template <class To>
   HWY_INLINE void Multiply(const RowPanel& rows, int64_t p, const Chunk& chunk, const float* c,
                            ChunkJoin join, To* to, const int64_t* to_rows) const {
-    if (has_boxes_) {
-      const TileTerms box{.length = box_terms_,
-                          .segments = box_segments_,
-                          .begins = segments_,
-                          .step = t_.nr,
-                          .turn = t_.nr,
-                          .gap = 0};
-      return tile_boxes_(rows.a, b_panels_[p], box, c, join, to, to_rows);
-    }
+    if (has_boxes_) return tile_boxes_(rows.a, b_panels_[p], box_, c, join, to, to_rows);
     const Live &x = rows.live, &y = live_[p];
     const E* b = b_panels_[p];
     const int64_t depth = depth_;
@@ -607,8 +576,8 @@ class Block {
   Live row_live_;              // of rows of a,
   int64_t live_line_end_ = 0;  // and of those up to here
   int64_t segments_[Chunks::kLongest];
-  bool has_boxes_ = false;  // this chunk
-  int64_t box_segments_ = 0, box_terms_ = 0;
+  bool has_boxes_ = false;                   // this chunk
+  TileTerms box_;                            // of rows of a, then
   int64_t turns_[Tiling::kMostColumns / 2];  // of panels of n: pixels up to the end of a line,
   int64_t gaps_[Tiling::kMostColumns / 2];   // and positions from there to the next
   Edge<Tiling::kMostColumns> m_edge_;        // of a panel; of the block, where it is stored last

@@ -151,6 +151,32 @@ inline Lines LinesOf(const Contraction& c, const Tiling& t, int lanes) {
   return MakeLines(c, t.mr, panels, row_unit);
 }
 
+inline TileSource TileSourceOf(const Tiling& t, const Lines& lines) {
+  if (!lines.shared) return t.a_by_rows ? TileSource::kRows : TileSource::kPanels;
+  if (t.a_by_rows) return TileSource::kARowLines;
+  return t.o_is_n ? TileSource::kALines : TileSource::kBLines;
+}
+
+// Where the terms of each tap begin in a group of lines, of so many elements along k for a tap of
+// each class, `step` apart, and `pitch` from position to position.
+inline void FillSegments(const Contraction& c, const Lines& lines, int64_t depth, int64_t step,
+                         int64_t pitch, int64_t* begins) {
+  const GatherAxis &axis = c.axes[kAxes - 1], &across = c.axes[kAxes - 2];
+  const int64_t all = DepthOfLines(c, lines, depth);
+  // Of lines that are shared across, too, taps there are places, not terms.
+  const int64_t taps_across = lines.planes ? across.taps : 1;
+  for (int64_t k0 = 0; k0 < all; k0 += lines.classes * depth) {
+    for (int64_t y = 0; y < taps_across; ++y) {
+      const int64_t line = y * across.tap_step - lines.least_line;
+      for (int64_t t = 0; t < axis.taps; ++t) {
+        const int64_t k = k0 + t % lines.classes * depth;
+        const int64_t place = ShiftOfTap(axis, t) - lines.least + line * lines.pitch();
+        *begins++ = k * step + place * pitch;
+      }
+    }
+  }
+}
+
 }  // namespace convgrad
 
 #endif  // CONVGRAD_CPU_LINES_H_

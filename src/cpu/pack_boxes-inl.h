@@ -12,6 +12,7 @@
 
 #include "cpu/live.h"
 #include "cpu/pack-inl.h"
+#include "cpu/tile.h"
 #include "cpu/tiling.h"
 #include "hwy/highway.h"
 
@@ -69,15 +70,22 @@ struct PixelBox {
   }
 };
 
-// Where each line of taps of a box begins in a panel of b, of so many elements each; how many.
-inline int64_t FillSegments(const Contraction& c, const PixelBox& box, int64_t of_tap,
-                            int64_t* begins) {
+// The terms of a tile: each line of taps is a segment of b, which begins anywhere in a panel of
+// `width` columns; a has no others. `begins`: memory for them.
+inline TileTerms TermsOfBox(const Contraction& c, const PixelBox& box, int64_t channels,
+                            int64_t width, int64_t* begins) {
   for (int64_t i = 0; i < box.lines(); ++i) {
     const int64_t z = box.taps[0].begin + i / box.taps[1].size();
     const int64_t y = box.taps[1].begin + i % box.taps[1].size();
-    begins[i] = ((z * c.axes[1].taps + y) * c.axes[2].taps + box.taps[2].begin) * of_tap;
+    const int64_t tap = (z * c.axes[1].taps + y) * c.axes[2].taps + box.taps[2].begin;
+    begins[i] = tap * channels * width;
   }
-  return box.lines();
+  return {.length = box.taps[2].size() * channels,
+          .segments = box.lines(),
+          .begins = begins,
+          .step = width,
+          .turn = width,
+          .gap = 0};
 }
 
 // What a run reads through a tap, from k0 on. Zeros where it is outside.
