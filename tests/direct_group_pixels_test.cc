@@ -26,10 +26,11 @@ struct Tally {
 
 // Channels first. Both directions, guarded at both ends, of a random beta, bias, number of threads
 // and place in memory; every third time a weight is infinite.
-void ExpectBitsOfContract(const BitsProblem& problem, Tally& tally) {
+void ExpectBitsOfContract(const BitsProblem& problem, Tally& tally,
+                          DataType type = DataType::kF32) {
   static std::mt19937_64 random(12);
   for (const OpKind kind : {OpKind::kConvolution, OpKind::kConvolutionBackwardData}) {
-    BitsCase item(problem, kind, DataType::kF32, {false, false}, random() % 2 == 0);
+    BitsCase item(problem, kind, type, {false, false}, random() % 2 == 0);
     if (random() % 3 == 0) {
       tools::TensorBuffer& w = item.w().buffer;
       w.Set(static_cast<int64_t>(random() % static_cast<uint64_t>(w.elements())),
@@ -61,12 +62,14 @@ struct Group {
 constexpr Group kGroups[] = {{4, 4},  {8, 8}, {1, 4},   {3, 3},   {4, 8},
                              {16, 7}, {2, 6}, {16, 16}, {12, 12}, {2, 2}};
 
+constexpr DataType kTypes[] = {DataType::kF32, DataType::kBF16, DataType::kF16};
+
 void ExpectAll() {
   Tally tally;
   int64_t i = 0;
   for (const Group& g : kGroups) {
-    for (int64_t width = 3; width <= 75; width += kSanitized ? 9 : 3, ++i) {
-      for (int64_t taps = 1; taps <= 5; taps += 2) {
+    for (int64_t width = 3; width <= 75; width += kSanitized ? 9 : 3) {
+      for (int64_t taps = 1; taps <= 5; taps += 2, ++i) {
         const int64_t rows = 1 + (width + taps) % 3, dilation = 1 + i % 3, stride = 1 + i / 3 % 2;
         const int64_t pad = i % 4 == 0 ? taps * dilation : (taps - 1) * dilation / 2;
         if ((taps - 1) * dilation >= width + 2 * pad) continue;
@@ -80,7 +83,7 @@ void ExpectAll() {
                               {stride, 1},
                               {1 + i % 2, dilation},
                               {rows, pad}},
-                             tally);
+                             tally, kTypes[i / 12 % 3]);
         if (::testing::Test::HasFatalFailure()) return;
       }
     }
@@ -97,7 +100,9 @@ void ExpectCorners() {
   struct Corner {
     BitsProblem problem;
     bool along_pixels;
+    DataType type = DataType::kF32;
   };
+  constexpr DataType kBF16 = DataType::kBF16, kF16 = DataType::kF16;
   const Corner corners[] = {
       {{"", 2, 2, 8, 8, {5, 6, 21}, {3, 3, 3}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}}, true},
       {{"", 1, 2, 8, 16, {4, 7, 33}, {3, 3, 3}, {2, 2, 1}, {1, 1, 1}, {2, 1, 1}}, true},
@@ -116,11 +121,23 @@ void ExpectCorners() {
       {{"", 1, 2, 32, 32, {5, 31}, {3, 7}, {1, 1}, {1, 1}, {1, 3}}, false},
       {{"", 1, 2, 8, 8, {20, 31}, {12, 9}, {1, 1}, {1, 1}, {6, 4}}, true},
       {{"", 1, 2, 16, 16, {20, 31}, {9, 9}, {1, 1}, {1, 1}, {4, 4}}, false},  // several chunks
+      // Of 16 bits: planes and phases as above, lines that are widened in several parts, and as
+      // many elements as there is room for, and one line more.
+      {{"", 2, 2, 8, 8, {5, 6, 21}, {3, 3, 3}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}}, true, kBF16},
+      {{"", 1, 2, 8, 16, {4, 7, 33}, {3, 3, 3}, {2, 2, 1}, {1, 1, 1}, {2, 1, 1}}, true, kF16},
+      {{"", 1, 2, 16, 16, {6, 5, 29}, {1, 3, 3}, {2, 4, 1}, {1, 1, 1}, {0, 1, 1}}, true, kBF16},
+      {{"", 2, 8, 32, 32, {3000, 12}, {3, 3}, {3, 1}, {1, 1}, {1, 1}}, true, kF16},
+      {{"", 2, 2, 8, 8, {3, 99, 29}, {3, 3, 3}, {1, 2, 1}, {1, 3, 1}, {1, 3, 1}}, true, kBF16},
+      {{"", 1, 2, 8, 8, {5, 682}, {3, 3}, {1, 1}, {1, 1}, {1, 1}}, true, kF16},
+      {{"", 1, 2, 8, 8, {5, 683}, {3, 3}, {1, 1}, {1, 1}, {1, 1}}, false, kF16},
+      {{"", 1, 2, 8, 8, {9, 227}, {3, 3}, {1, 1}, {4, 1}, {4, 1}}, true, kBF16},
+      {{"", 1, 2, 8, 8, {9, 228}, {3, 3}, {1, 1}, {4, 1}, {4, 1}}, false, kBF16},
+      {{"", 1, 2, 8, 8, {9, 227}, {3, 3}, {1, 1}, {9, 1}, {9, 1}}, true, kBF16},
   };
   const bool wide = PickedVectorUnit(DataType::kF32).lanes == GroupPixels::kLanes;
-  for (const auto& [problem, along_pixels] : corners) {
+  for (const auto& [problem, along_pixels, type] : corners) {
     Tally tally;
-    ExpectBitsOfContract(problem, tally);
+    ExpectBitsOfContract(problem, tally, type);
     if (::testing::Test::HasFatalFailure()) return;
     for (const int of_direction : tally.along_pixels) {
       EXPECT_EQ(of_direction, along_pixels && wide) << problem.in[0] << " " << problem.taps[0];

@@ -398,11 +398,11 @@ HWY_NOINLINE void RunDirectTask(const DirectWork& work, const DirectTask& task, 
   const auto run = [&](auto&& lines) { work.c->sum_pixels ? sum_pixels(lines) : lines.SumTaps(); };
   if constexpr (sizeof(T) == sizeof(U)) {
     if (work.t->along_pixels) return LinesAlongPixels<T>(work, task, memory).SumTaps();
+#if CONVGRAD_HAS_AVX512
+    if (work.t->groups_along_pixels) return GroupsAlongPixels<T>(work, task, memory).SumTaps();
+#endif
   }
   if constexpr (sizeof(T) == sizeof(float)) {
-#if CONVGRAD_HAS_AVX512
-    if (work.t->groups_along_pixels) return GroupsAlongPixels(work, task, memory).SumTaps();
-#endif
     if (work.t->along_taps) return sum_pixels(LinesAlongTaps(work, task, memory));
   }
   work.t->in_place ? run(LinesInPlace<T, U>(work, task, memory))

@@ -1,6 +1,7 @@
 // Small groups of the direct kernel along pixels, of vectors of 16 lanes. Step 7 of the story: a
 // line of g is read through a mask for each tap, and meets several o of its group and several
-// vectors of pixels, whose sums stay in registers. Nothing is copied, turned or padded.
+// vectors of pixels, whose sums stay in registers. Nothing is turned or padded, and nothing copied
+// but elements of 16 bits, which are widened once for all taps and o that read them.
 #if defined(CONVGRAD_CPU_DIRECT_GROUP_PIXELS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef CONVGRAD_CPU_DIRECT_GROUP_PIXELS_INL_H_
 #undef CONVGRAD_CPU_DIRECT_GROUP_PIXELS_INL_H_
@@ -24,9 +25,10 @@ namespace HWY_NAMESPACE {
 #if CONVGRAD_HAS_AVX512
 static_assert(kLanes == GroupPixels::kLanes);
 
+template <class T>
 class GroupsAlongPixels {
  public:
-  // `memory`: of the weights of a group.
+  // `memory`: of the weights of a group, and of what is widened.
   GroupsAlongPixels(const DirectWork& work, const DirectTask& task, float* memory)
       : work_(work),
         c_(*work.c),
@@ -35,7 +37,8 @@ class GroupsAlongPixels {
         rows_each_(c_.axes[0].taps * c_.axes[1].taps),
         vectors_(CeilDiv(line_.pixels, kLanes)),
         outs_(GroupPixels::OutsOf(c_.o)),
-        weights_(memory) {
+        weights_(memory),
+        widened_(memory + GroupPixels::kMostWeights) {
     for (int64_t i = 0; i < vectors_; ++i) {
       for (int64_t t = 0; t < line_.taps; ++t) {
         const int64_t first = line_.first + i * kLanes + t * line_.tap_step;
@@ -48,8 +51,11 @@ class GroupsAlongPixels {
     const int64_t most = GroupPixels::LinesOf(rows_each_, vectors_);
     for (int64_t group = task_.blocks.begin; group < task_.blocks.end; ++group) {
       LoadGroup(group);
-      for (int64_t l = task_.lines.begin; l < task_.lines.end; l += most) {
-        FindColumns({l, std::min(l + most, task_.lines.end)});
+      for (Range lines{task_.lines.begin, 0}; lines.begin < task_.lines.end;
+           lines.begin = lines.end) {
+        lines.end = std::min(lines.begin + most, task_.lines.end);
+        if (kWidens) lines.end = std::min(lines.end, lines.begin + LinesOfRoom(lines.begin));
+        FindColumns(lines);
         for (int64_t image = task_.images.begin; image < task_.images.end; ++image) {
           SumGroup(image, group);
         }
@@ -58,6 +64,8 @@ class GroupsAlongPixels {
   }
 
  private:
+  static constexpr bool kWidens = sizeof(T) != sizeof(float);
+
   // A vector of pixels of one line of v.
   struct Column {
     const int64_t* rows;    // of g, one for each line of taps
@@ -76,18 +84,17 @@ class GroupsAlongPixels {
 
   // [o / outs_, (tap, channel), o % outs_], zeros for an o that does not exist.
   void LoadGroup(int64_t group) {
-    const float* const w =
-        static_cast<const float*>(work_.other) + c_.w.first + group * work_.w_group;
+    const T* const w = static_cast<const T*>(work_.other) + c_.w.first + group * work_.w_group;
     float* to = weights_;
     for (int64_t first = 0; first < c_.o; first += outs_) {
       for (int64_t row = 0; row < rows_each_; ++row) {
-        const float* const line =
+        const T* const line =
             w + row / c_.axes[1].taps * c_.w.at[0] + row % c_.axes[1].taps * c_.w.at[1];
         for (int64_t t = 0; t < line_.taps; ++t) {
           for (int64_t channel = 0; channel < c_.channels; ++channel, to += outs_) {
-            const float* const from = line + t * c_.w.at[2] + channel * c_.w.channel;
+            const T* const from = line + t * c_.w.at[2] + channel * c_.w.channel;
             for (int64_t o = 0; o < outs_; ++o) {
-              to[o] = first + o < c_.o ? LoadAt<float>(from, (first + o) * c_.w.o) : 0.0f;
+              to[o] = first + o < c_.o ? Widen(LoadAt<T>(from, (first + o) * c_.w.o)) : 0.0f;
             }
           }
         }
@@ -103,15 +110,44 @@ class GroupsAlongPixels {
     for (int64_t o = 0; o < c_.o; ++o) {
       bias_[o] = 0;
       const int64_t at = (group * c_.o + o) * work_.bias_stride;
-      if (work_.bias != nullptr)
-        bias_[o] += LoadAt<float>(static_cast<const float*>(work_.bias), at);
+      if (work_.bias != nullptr) bias_[o] += Widen(LoadAt<T>(work_.bias, at));
     }
+  }
+
+  // Lines of v from here on, of one depth, whose lines of g there is room for when they are widened.
+  int64_t LinesOfRoom(int64_t line) const {
+    const GatherAxis& heights = c_.axes[1];
+    const int64_t left = heights.pixels - line % heights.pixels;
+    const int64_t rows = GroupPixels::RowsOfRoom(c_), span = GroupPixels::SpanOf(heights);
+    return rows >= heights.limit ? left : std::min(left, (rows - span) / heights.pixel_step + 1);
+  }
+
+  // What these lines of v, of one depth, read.
+  void FindWidened(const Range& lines) {
+    const GatherAxis &depths = c_.axes[0], &heights = c_.axes[1];
+    const int64_t at0 = depths.first + lines.begin / heights.pixels * depths.pixel_step;
+    planes_ = StepsInside(at0, at0, depths.tap_step, depths.taps, depths.limit);
+    first_plane_ = at0;
+    const int64_t first = heights.first + lines.begin % heights.pixels * heights.pixel_step;
+    const int64_t last = first + (lines.size() - 1) * heights.pixel_step;
+    const int64_t far = (std::max<int64_t>(heights.taps, 1) - 1) * heights.tap_step;
+    const auto within = [&](int64_t at) { return std::clamp<int64_t>(at, 0, heights.limit); };
+    lines_of_g_ = {within(first + std::min<int64_t>(far, 0)),
+                   within(last + std::max<int64_t>(far, 0) + 1)};
+    channel_step_ = planes_.size() * lines_of_g_.size() * line_.limit;
+  }
+
+  // Where line x of plane y, which is tap d, is.
+  int64_t OffsetOfLine(int64_t d, int64_t y, int64_t x) const {
+    if (!kWidens) return y * c_.g.at[0] + x * c_.g.at[1];
+    return ((d - planes_.begin) * lines_of_g_.size() + x - lines_of_g_.begin) * line_.limit;
   }
 
   // Of these lines of v: the lines of g that each reads, and its vectors. All groups have the same.
   void FindColumns(const Range& lines) {
     if (lines == lines_) return;
     lines_ = lines;
+    if (kWidens) FindWidened(lines);
     int64_t* row = rows_;
     count_ = 0;
     for (int64_t line = lines.begin; line < lines.end; ++line) {
@@ -129,25 +165,58 @@ class GroupsAlongPixels {
         for (int64_t h = 0; h < heights.taps; ++h, ++row) {
           const int64_t y = at0 + d * depths.tap_step, x = at1 + h * heights.tap_step;
           const bool inside = y >= 0 && y < depths.limit && x >= 0 && x < heights.limit;
-          *row = inside ? y * c_.g.at[0] + x * c_.g.at[1] : GroupPixels::kOutside;
+          *row = inside ? OffsetOfLine(d, y, x) : GroupPixels::kOutside;
         }
       }
     }
   }
 
   void SumGroup(int64_t image, int64_t group) const {
-    const float* const g = static_cast<const float*>(work_.g) + c_.g.first + image * c_.g.image +
-                           group * c_.channels * c_.g.channel;
-    float* const v =
-        static_cast<float*>(work_.out) + c_.v.first + image * c_.v.image + group * c_.o * c_.v.o;
+    const float* const g = FloatsOf(static_cast<const T*>(work_.g) + c_.g.first +
+                                    image * c_.g.image + group * c_.channels * c_.g.channel);
+    T* const v =
+        static_cast<T*>(work_.out) + c_.v.first + image * c_.v.image + group * c_.o * c_.v.o;
     const bool fours = c_.channels == 4;
     if (outs_ == 4) return fours ? SumGroupOf<4, 4, 4>(g, v) : SumGroupOf<4, 4, 0>(g, v);
     SumGroupOf<8, 2, 0>(g, v);
   }
 
+  // The lines that were found, of all channels of a group.
+  const float* FloatsOf(const T* g) const {
+    if constexpr (kWidens) {
+      const int64_t lines = lines_of_g_.size(), limit = line_.limit;
+      const bool together = c_.g.at[1] == limit;
+      float* to = widened_;
+      for (int64_t channel = 0; channel < c_.channels; ++channel, g += c_.g.channel) {
+        for (int64_t d = planes_.begin; d < planes_.end; ++d) {
+          const int64_t plane = first_plane_ + d * c_.axes[0].tap_step;
+          const T* const from = g + plane * c_.g.at[0] + lines_of_g_.begin * c_.g.at[1];
+          if (together) WidenRun(from, lines * limit, to);
+          for (int64_t i = 0; i < lines && !together; ++i) {
+            WidenRun(from + i * c_.g.at[1], limit, to + i * limit);
+          }
+          to += lines * limit;
+        }
+      }
+      return widened_;
+    } else {
+      return g;
+    }
+  }
+
+  // Whole vectors are written: there is room for one more, and what is next to them comes later.
+  HWY_INLINE static void WidenRun(const T* from, int64_t count, float* to) {
+    const D d;
+    for (int64_t at = 0; at < count; at += kLanes) {
+      const int64_t left = count - at;
+      hn::StoreU(left >= kLanes ? LoadBytes(d, from + at) : LoadSome(MaskOf(0, left), from + at), d,
+                 to + at);
+    }
+  }
+
   // kChannels: 0, any.
   template <int kOuts, int kColumns, int kChannels>
-  void SumGroupOf(const float* g, float* v) const {
+  void SumGroupOf(const float* g, T* v) const {
     const int64_t floats = rows_each_ * line_.taps * c_.channels * kOuts;
     for (int64_t i = 0; i < count_; i += kColumns) {
       const int64_t wanted = std::min<int64_t>(kColumns, count_ - i);
@@ -161,14 +230,14 @@ class GroupsAlongPixels {
   // The last of the wanted columns takes the place of those beyond.
   template <int kOuts, int kColumns, int kChannels>
   HWY_NOINLINE void SumColumns(const Column* columns, int64_t wanted, const float* g,
-                               const float* w, int64_t o, float* v) const {
+                               const float* w, int64_t o, T* v) const {
     const Column* column[kColumns];
 #pragma GCC unroll 4
     for (int i = 0; i < kColumns; ++i) column[i] = columns + std::min<int64_t>(i, wanted - 1);
     V sum[kOuts][kColumns];
     SumTerms<kOuts, kColumns, kChannels>(column, g, w, sum);
     const int64_t outs = std::min<int64_t>(kOuts, c_.o - o);
-    float* to = v + o * c_.v.o;
+    T* to = v + o * c_.v.o;
     if (wanted == kColumns && outs == kOuts && work_.beta == 0) {
 #pragma GCC unroll 8
       for (int k = 0; k < kOuts; ++k, to += c_.v.o) {
@@ -190,7 +259,7 @@ class GroupsAlongPixels {
         if (i >= wanted) break;
         V value = sum[k][i];
         if (work_.beta != 0) {  // a -0 of beta * out becomes +0, see LoadScaled
-          const V old = hn::MaskedLoad(MaskFrom(column[i]->fresh), D(), to + column[i]->v);
+          const V old = LoadSome(column[i]->fresh, to + column[i]->v);
           value = hn::Add(hn::Add(hn::Mul(beta, old), hn::Zero(D())), value);
         }
         Store(hn::Add(value, bias), *column[i], to);
@@ -200,6 +269,23 @@ class GroupsAlongPixels {
 
   static HWY_INLINE void Store(V value, const Column& column, float* to) {
     hn::BlendedStore(value, MaskFrom(column.fresh), D(), to + column.v);
+  }
+  template <class Half>
+  static HWY_INLINE void Store(V value, const Column& column, Half* to) {
+    const hn::Rebind<uint16_t, D> bits;
+    hn::BlendedStore(NarrowBits(D(), value, Half()), hn::Mask<decltype(bits)>{column.fresh}, bits,
+                     reinterpret_cast<uint16_t*>(to + column.v));
+  }
+  static HWY_INLINE V LoadSome(uint16_t lanes, const float* from) {
+    return hn::MaskedLoad(MaskFrom(lanes), D(), from);
+  }
+  template <class Half>
+  static HWY_INLINE V LoadSome(uint16_t lanes, const Half* from) {
+    const hn::Rebind<uint16_t, D> bits;
+    return WidenBits(D(),
+                     hn::MaskedLoad(hn::Mask<decltype(bits)>{lanes}, bits,
+                                    reinterpret_cast<const uint16_t*>(from)),
+                     Half());
   }
   static HWY_INLINE hn::Mask<D> MaskFrom(uint16_t bits) { return hn::Mask<D>{bits}; }
 
@@ -256,7 +342,7 @@ class GroupsAlongPixels {
   template <int kOuts, int kColumns, int kChannels>
   HWY_INLINE void AddChannels(const float* (&at)[kColumns], const hn::Mask<D> (&mask)[kColumns],
                               const float* w, V (&sum)[kOuts][kColumns]) const {
-    const int64_t channels = kChannels > 0 ? kChannels : c_.channels, step = c_.g.channel;
+    const int64_t channels = kChannels > 0 ? kChannels : c_.channels, step = channel_step_;
     int64_t from = 0;
 #pragma GCC unroll 4
     for (int64_t channel = 0; channel < channels; ++channel, from += step, w += kOuts) {
@@ -279,7 +365,11 @@ class GroupsAlongPixels {
   const int64_t rows_each_;  // lines of taps
   const int64_t vectors_;    // of a line of v
   const int64_t outs_;       // whose sums are in registers at once
-  float* const weights_;
+  float *const weights_, *const widened_;
+  // Of what is widened: taps along depth, the first one's plane, and lines of each plane.
+  Range planes_{}, lines_of_g_{};
+  int64_t first_plane_ = 0;
+  int64_t channel_step_ = c_.g.channel;  // of floats that are read
   bool finite_ = true;
   float bias_[GroupPixels::kMostOuts];
   uint16_t masks_[GroupPixels::kMostMasks];

@@ -19,6 +19,7 @@ struct GroupPixels {
   static constexpr int64_t kMostRows = 1024;   // lines of v by lines of taps
   static constexpr int64_t kMostColumns = 256;
   static constexpr int64_t kMostWeights = 4096;  // floats: half of a small L1
+  static constexpr int64_t kWidened = 8 << 10;   // floats, of lines of 16 bits
 
   // o at once: a vector of g is loaded for all of them, a weight for several vectors of g. 16 sums
   // are more than a CPU needs to have all of its multiplications under way.
@@ -31,6 +32,15 @@ struct GroupPixels {
     const int64_t pixels = c.axes[kAxes - 1].pixels;
     return static_cast<double>(pixels * c.o) /
            static_cast<double>(CeilDiv(pixels, kLanes) * kLanes * WeightsOf(1, c.o));
+  }
+  // Lines of g that a line of v reads, or lies between those; and lines of each plane of taps, of a
+  // group, that there is room to widen.
+  static int64_t SpanOf(const GatherAxis& heights) {
+    return (std::max<int64_t>(heights.taps, 1) - 1) * std::abs(heights.tap_step) + 1;
+  }
+  static int64_t RowsOfRoom(const Contraction& c) {
+    const int64_t limit = std::max<int64_t>(1, c.axes[kAxes - 1].limit);
+    return kWidened / limit / std::max<int64_t>(1, c.axes[0].taps * c.channels);
   }
   // Lines of v at once.
   static int64_t LinesOf(int64_t lines_of_taps, int64_t vectors) {

@@ -80,8 +80,7 @@ bool IsAlongPixels(const Contraction& c, const Problem& p) {
 bool IsOfGroupsAlongPixels(const Contraction& c, const Problem& p) {
   constexpr int64_t kLanes = GroupPixels::kLanes;
   const GatherAxis& line = c.axes[kAxes - 1];
-  if (PickedVectorUnit(p.type).lanes != kLanes || p.type != DataType::kF32 ||
-      p.out_type != p.type || c.sum_pixels || c.o > GroupPixels::kMostOuts ||
+  if (PickedVectorUnit(p.type).lanes != kLanes || p.out_type != p.type || c.sum_pixels || c.o > GroupPixels::kMostOuts ||
       p.axes[kAxes - 1].stride != 1 || p.x.s[kAxes - 1] != 1 || p.y.s[kAxes - 1] != 1 ||
       c.channels > Chunks::kLongest) {
     return false;
@@ -90,6 +89,12 @@ bool IsOfGroupsAlongPixels(const Contraction& c, const Problem& p) {
     if (axis.taps > Chunks::kLongest) return false;
   }
   if (MakeChunks(c).count() > 1) return false;
+  if (p.type != DataType::kF32) {  // each by itself, as above
+    const GatherAxis& heights = c.axes[1];
+    const int64_t rows = GroupPixels::RowsOfRoom(c), far = heights.taps > 1 ? heights.tap_step : 0;
+    if (std::abs(far) > heights.limit) return false;
+    if (rows < std::min(heights.limit, GroupPixels::SpanOf(heights))) return false;
+  }
   const int64_t terms = c.taps() * c.channels, weights = GroupPixels::WeightsOf(terms, c.o);
   const int64_t vectors = CeilDiv(line.pixels, kLanes);
   const bool fills =
