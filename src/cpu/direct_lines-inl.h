@@ -120,6 +120,16 @@ HWY_INLINE void LoadBlock(const TensorLine<const T>& line, int64_t positions, in
     return;
   }
   int64_t c = 0;
+#if CONVGRAD_TURNS_VECTORS
+  for (; line.step == 1 && positions >= 4 && c + kLanes <= channels; c += kLanes) {
+    const T* const from = line.first + c * line.channel_step;
+    for (int k = 0; k < kLanes; ++k) {
+      const T* const next = from + k * line.channel_step + line.ahead;
+      for (int64_t i = 0; i < positions; i += 64 / sizeof(T)) __builtin_prefetch(next + i);
+    }
+    TurnVectorOfRows(from, line.channel_step, positions, to + c / kLanes * plane, kLanes);
+  }
+#endif
 #if HWY_TARGET != HWY_SCALAR
   if (line.step == 1) {
     for (; c + 4 <= channels; c += 4) {
@@ -277,6 +287,15 @@ template <class T>
 HWY_INLINE void StoreApart(const TensorLine<T>& line, int64_t positions, int64_t channels,
                            const BlockLines& from, const BlockLines& bias) {
   int64_t c = 0;
+#if CONVGRAD_TURNS_VECTORS
+  for (; line.step == 1 && positions >= 4 && c + kLanes <= channels; c += kLanes) {
+    const float* const sums = from.first + c / kLanes * from.plane;
+    const V add = hn::LoadU(D(), bias.first + c / kLanes * bias.plane);
+    const auto column = [&](int64_t p)
+                            HWY_ATTR { return hn::Add(hn::LoadU(D(), sums + p * kLanes), add); };
+    TurnBack(positions, column, line.first + c * line.channel_step, line.channel_step);
+  }
+#endif
 #if HWY_TARGET != HWY_SCALAR
   for (; c + 4 <= channels && positions >= 4; c += 4) {
     StoreTurned<T>({line.first + c * line.channel_step, line.step, line.channel_step, line.ahead},

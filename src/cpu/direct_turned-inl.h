@@ -30,6 +30,12 @@ struct PlaneShape {
 template <class T>
 void TurnIn(const PlaneShape& of, const T* from, float* to) {
   int64_t c = 0;
+#if CONVGRAD_TURNS_VECTORS
+  for (; of.positions >= 4 && c + kLanes <= of.channels; c += kLanes, to += kLanes) {
+    TurnVectorOfRows(from, of.channel_step, of.positions, to, of.width);
+    from += kLanes * of.channel_step;
+  }
+#endif
 #if HWY_TARGET != HWY_SCALAR
   const int64_t step = of.channel_step, whole = of.positions / 4 * 4;
   for (; c + 4 <= of.channels; c += 4, from += 4 * step, to += 4) {
@@ -63,6 +69,13 @@ void TurnIn(const PlaneShape& of, const T* from, float* to) {
 template <class T>
 void TurnOut(const PlaneShape& of, const float* from, T* to) {
   int64_t c = 0;
+#if CONVGRAD_TURNS_VECTORS
+  for (; of.positions >= 4 && c + kLanes <= of.channels; c += kLanes, from += kLanes) {
+    const auto column = [&](int64_t p) HWY_ATTR { return hn::LoadU(D(), from + p * of.width); };
+    TurnBack(of.positions, column, to, of.channel_step);
+    to += kLanes * of.channel_step;
+  }
+#endif
 #if HWY_TARGET != HWY_SCALAR
   const D4 d;
   for (; c + 4 <= of.channels && of.positions >= 4; c += 4, to += 4 * of.channel_step, from += 4) {

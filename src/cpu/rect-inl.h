@@ -12,6 +12,7 @@
 
 #include "core/numerics.h"
 #include "cpu/tiling.h"
+#include "cpu/turn-inl.h"
 #include "cpu/vectors-inl.h"
 #include "hwy/cache_control.h"
 #include "hwy/highway.h"
@@ -186,9 +187,8 @@ void TurnRows(const T* const* sources, int64_t rows, int64_t depth, float* to, i
 }
 
 #else
-// 128-bit vectors: packing is bound by loads and stores of short runs, not by their width.
-using D4 = hn::FixedTag<float, 4>;
-using V4 = hn::Vec<D4>;
+// 128-bit vectors where rows are few: packing is bound by loads and stores of short runs, not by
+// their width.
 
 // Elements 0, s, 2s and 3s from `at`, for a stride s of 1 or 2; with 2, one more is read.
 template <int kStride, class T>
@@ -348,24 +348,6 @@ void CopyRows(const T* source, const Rect& rect, const Panels<float>& panels, in
   }
 }
 
-struct FourRows {
-  V4 k0, k1, k2, k3;
-};
-
-// Rows to columns.
-HWY_INLINE FourRows Turn(V4 a0, V4 a1, V4 a2, V4 a3) {
-  const D4 d;
-  const hn::Repartition<double, D4> dd;
-  const auto b0 = hn::BitCast(dd, hn::InterleaveLower(d, a0, a1));
-  const auto b1 = hn::BitCast(dd, hn::InterleaveLower(d, a2, a3));
-  const auto b2 = hn::BitCast(dd, hn::InterleaveUpper(d, a0, a1));
-  const auto b3 = hn::BitCast(dd, hn::InterleaveUpper(d, a2, a3));
-  return {hn::BitCast(d, hn::InterleaveLower(dd, b0, b1)),
-          hn::BitCast(d, hn::InterleaveUpper(dd, b0, b1)),
-          hn::BitCast(d, hn::InterleaveLower(dd, b2, b3)),
-          hn::BitCast(d, hn::InterleaveUpper(dd, b2, b3))};
-}
-
 // Four rows whose k are one or two elements apart: four by four at a time, turned in registers.
 // `width` floats from one k to the next.
 template <int kStride = 1, class T>
@@ -396,6 +378,16 @@ template <class T>
 void TurnRows(const T* const* sources, int64_t rows, int64_t depth, float* to, int64_t width) {
   const D4 d;
   int64_t r = 0;
+#if CONVGRAD_HAS_AVX512
+  // Of more than half a vector, those that there are.
+  for (; 2 * (rows - r) > kLanes && depth >= 4; r += kLanes) {
+    const auto some = hn::FirstN(D(), static_cast<size_t>(rows - r));
+    TurnColumns<T>(RowTable<T>(sources + r, rows - r), depth, [&](int64_t k, V column) HWY_ATTR {
+      hn::BlendedStore(column, some, D(), to + k * width + r);
+    });
+  }
+  if (r >= rows) return;
+#endif
   if (rows >= 8 && rows <= 12) {
     // All of a panel side by side: more of them are on their way from memory at a time (12 rows of
     // 64 floats, 512 bytes apart, Neoverse-N1: 1.6 cycles for each float, so 1.1).
@@ -524,6 +516,14 @@ void PackRect(const T* source, const Rect& rect, const Panels<float>& panels, in
     const T* from = source + r * rect.row_stride;
     const int64_t step = rect.row_stride, width = panels.width;
     constexpr int64_t kRowsAhead = 8;
+#if CONVGRAD_TURNS_VECTORS
+    for (; rect.k_stride == 1 && rect.depth >= 4 && count >= kLanes; count -= kLanes) {
+      for (int64_t i = kLanes; i < 2 * kLanes; ++i) hwy::Prefetch(from + i * step);
+      TurnVectorOfRows(from, step, rect.depth, to, width);
+      from += kLanes * step;
+      to += kLanes;
+    }
+#endif
     if (rect.k_stride == 1 || rect.k_stride == 2) {
       for (; count >= 4; count -= 4, from += 4 * step, to += 4) {
         // Rows that are far apart begin where no CPU expects it (25 taps of 16 channels of a chunk,
