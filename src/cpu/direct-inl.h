@@ -112,6 +112,7 @@ class CopiedLines : public DirectTaskOf<T, U, CopiedLines<T, U>> {
       }
     }
     if (inside == end) return;
+    newest_ = this->LineOfG(image, depth, height);
     const TensorLine<const T> line{
         this->LineOfG(image, depth, height) + (position + inside * step) * c_.g.at[2],
         end - inside > 1 ? step * c_.g.at[2] : 0, c_.g.channel,
@@ -294,11 +295,33 @@ class CopiedLines : public DirectTaskOf<T, U, CopiedLines<T, U>> {
       }
     }
     FindLines(image, line, column, pixels);
+    if (kAsksForNext) FindNext(v);
     const int64_t first = column % columns_ * pixel_step_ - reach_ * position_floats_;
     for (int64_t b = 0; b < blocks_; ++b) {
       if (work_.bias_out != nullptr) AddToBias(b, pixels);
       SumPixelsOfBlock(b, first, pixels);
     }
+  }
+
+  // What the line of v after `v` is summed with. Beyond an image is the next one, where tensors are
+  // dense.
+  void FindNext(const TensorLine<const T>& v) {
+    constexpr int64_t kSize = sizeof(T);
+    const auto next = [](const T* line, int64_t ahead, int64_t step) {
+      const auto at = reinterpret_cast<uintptr_t>(line) + static_cast<uintptr_t>(ahead * kSize);
+      return NextLine{reinterpret_cast<const char*>(at), step * kSize, kLanes * kSize};
+    };
+    next_g_ = next_v_ = {};
+    if (columns_ < last_.pixels || !is_plain()) return;
+    if (c_.v.o == 1) next_v_ = next(v.first, c_.v.at[1], v.step);
+    if (c_.g.channel != 1 || last_.pixel_step > 1 || newest_ == nullptr) return;
+    next_g_ = next(newest_, c_.axes[1].pixel_step * c_.g.at[1], c_.g.at[2]);
+  }
+
+  NextLine NextOf(int64_t b, NextLine all) const {
+    if (all.first == nullptr) return {reinterpret_cast<const char*>(Line(b))};
+    all.first += b * kBlockLanes / kLanes * all.plane;
+    return all;
   }
 
   // From `first` on in each line of g.
@@ -323,7 +346,9 @@ class CopiedLines : public DirectTaskOf<T, U, CopiedLines<T, U>> {
     const int together =
         fours_ ? group_sums_.lines_together(run.terms) : sums_.lines_together(run.terms);
     const int64_t lines = c_.axes[0].taps * c_.axes[1].taps;
-    int count = 0;
+    // With the first of its lines of taps what a block has next of g, with the second of v.
+    const NextLine next[] = {NextOf(b, next_g_), NextOf(b, next_v_), NextOf(b, {})};
+    int count = 0, asked = 0;
     for (int64_t i = 0; i < lines; ++i) {
       const float* g = found_[i] < 0 ? zero_line_ : LineAt(b, found_[i]);
       if (found_[i] < 0) {
@@ -335,6 +360,7 @@ class CopiedLines : public DirectTaskOf<T, U, CopiedLines<T, U>> {
         run.sums[count++] = Chain(b) + (i * last_.taps + live.begin) * tap_floats_;
       }
       if (count == 0 || (count < together && i + 1 < lines)) continue;
+      run.next = next[std::min(asked++, 2)];
       SumPixelsOfParts(b, run, count, parts);
       count = 0;
     }
@@ -384,6 +410,8 @@ class CopiedLines : public DirectTaskOf<T, U, CopiedLines<T, U>> {
   const int64_t reach_;                  // of the taps of a line, before its first position
   const int64_t tap_step_, pixel_step_;  // floats of a line in memory
   float* const zero_line_;
+  const T* newest_ = nullptr;  // line of g that was copied
+  NextLine next_g_{}, next_v_{};
   int64_t* const tags_;
   Range taps_;
   int32_t found_[DirectTiling::kMostLines];

@@ -30,6 +30,10 @@ inline int64_t FirstChannel(const GroupShape& shape, int64_t plane) {
   return plane * kLanes / shape.o * shape.all_channels;
 }
 
+HWY_INLINE void AskForNext(const NextLine& next, int64_t plane, int64_t pixel) {
+  if (kAsksForNext) __builtin_prefetch(next.first + plane * next.plane + pixel * next.step);
+}
+
 // In a position of g.
 HWY_INLINE int64_t OffsetOf(int64_t channel, int64_t g_plane) {
   return channel / kLanes * g_plane + channel % kLanes;
@@ -174,10 +178,14 @@ HWY_INLINE void SumBlockPixelsOfPlane(const PixelRun& run, const GroupShape& sha
       }
     };
     edge(std::min<int64_t>(kTaps - 1, last));
-    for (; q < pixels; ++q) add(q, 0, kTaps);
+    for (; q < pixels; ++q) {
+      AskForNext(run.next, plane, q);
+      add(q, 0, kTaps);
+    }
     edge(last);
   } else {
     for (int64_t p = 0; p < run.pixels; ++p) {
+      AskForNext(run.next, plane, p);
       const V factor = hn::LoadU(d, v + p * kLanes);
 #pragma GCC unroll 2
       for (int l = 0; l < kLines; ++l) {

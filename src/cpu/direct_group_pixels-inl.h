@@ -114,7 +114,8 @@ class GroupsAlongPixels {
     }
   }
 
-  // Lines of v from here on, of one depth, whose lines of g there is room for when they are widened.
+  // Lines of v from here on, of one depth, whose lines of g there is room for when they are
+  // widened.
   int64_t LinesOfRoom(int64_t line) const {
     const GatherAxis& heights = c_.axes[1];
     const int64_t left = heights.pixels - line % heights.pixels;

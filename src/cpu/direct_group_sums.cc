@@ -236,6 +236,7 @@ HWY_INLINE void SumGroupPixelsOfPlane(const PixelRun& run, const GroupShape& sha
 #pragma GCC unroll 8
   for (int t = 0; t < kTaps; ++t) taps[t] = t * run.term * kFloat;
   for (int64_t p = 0; p < run.pixels; ++p, v += kLanes) {
+    AskForNext(run.next, plane, p);
     const V factor = hn::LoadU(d, v);
 #pragma GCC unroll 2
     for (int l = 0; l < kLines; ++l) {

@@ -35,6 +35,14 @@ struct TermRuns {
 // lines would be written one by one.)
 constexpr bool StoresLines(int vector_lanes) { return vector_lanes >= 16; }
 
+// What a tensor has next, where channels are next to each other: asked for while sums are computed,
+// a position for each pixel. (Of channels that are not, a line of the cache for each pixel: no
+// gain.)
+struct NextLine {
+  const char* first = nullptr;  // or anything that is in memory, and nothing further
+  int64_t step = 0, plane = 0;  // bytes from position to position, and from plane to plane
+};
+
 // A line of v and the lines of g that it meets, for the sums of as many lines of taps.
 struct PixelRun {
   static constexpr int kMostLines = 3;
@@ -47,6 +55,7 @@ struct PixelRun {
   int64_t term;   // floats of g from term to term; of the sums, a vector
   int64_t pixel;  // floats of g from pixel to pixel; of v, a vector
   int64_t g_plane, v_plane, sum_plane;
+  NextLine next{};
 };
 
 // Groups of fours of channels (direct.h): a position of g is a vector of channels. A term is one of

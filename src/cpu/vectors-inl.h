@@ -49,6 +49,9 @@ constexpr int kUnrolledRegisters = HWY_TARGET == HWY_SCALAR ? 16 : kRegisters;
 // longer to compile for SCALAR, and had more code, than for AVX2 or AVX-512.
 constexpr bool kUnrollsLines = HWY_TARGET != HWY_SCALAR;
 
+// Whether the direct kernel asks for what it copies next while it sums. (Not measured elsewhere.)
+constexpr bool kAsksForNext = CONVGRAD_HAS_AVX512;
+
 // A value that the compiler cannot take apart: it would compute a base and an index for every load,
 // and no two would be one instruction.
 template <class T>
