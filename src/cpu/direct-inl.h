@@ -47,6 +47,7 @@ class CopiedLines : public DirectTaskOf<T, U, CopiedLines<T, U>> {
         position_floats_(fours_ ? kLanes : tap_floats_),
         g_plane_(slots_.span * position_floats_),
         v_plane_(columns_ * kLanes),
+        v_line_(columns_ * t_.lanes),
         reach_(slots_.sparse ? 0 : std::min<int64_t>(0, (last_.taps - 1) * last_.tap_step)),
         tap_step_((slots_.by_pixels ? 1
                    : slots_.sparse  ? columns_
@@ -150,19 +151,20 @@ class CopiedLines : public DirectTaskOf<T, U, CopiedLines<T, U>> {
   // The slots of the lines of g that each line of taps reads at line (depth, height) of v; -1:
   // outside, and of no effect if the other factors are finite.
   // And the taps of a line that meet any of `pixels` columns from there.
-  void FindLines(int64_t image, int64_t line, int64_t column, int64_t pixels) {
+  void FindLines(int64_t image, int64_t line, int64_t column, int64_t pixels, int64_t i = 0) {
     const int64_t lowest = last_.first + column * last_.pixel_step;
     taps_ = StepsInside(lowest, lowest + (pixels - 1) * last_.pixel_step, last_.tap_step,
                         last_.taps, last_.limit);
-    FindLinesFrom(image, line, c_.sum_pixels ? column / columns_ * columns_ : column);
+    const int64_t lines = c_.axes[0].taps * c_.axes[1].taps;
+    FindLinesFrom(image, line, c_.sum_pixels ? column / columns_ * columns_ : column,
+                  found_ + i * lines);
   }
 
   // Copied from column `column` on.
-  void FindLinesFrom(int64_t image, int64_t line, int64_t column) {
+  void FindLinesFrom(int64_t image, int64_t line, int64_t column, int32_t* found) {
     const GatherAxis &axis0 = c_.axes[0], &axis1 = c_.axes[1];
     const int64_t part = column / columns_, parts = CeilDiv(last_.pixels, columns_);
     const int64_t depth = line / axis1.pixels, height = line % axis1.pixels;
-    int32_t* found = found_;
     for (int64_t d = 0; d < axis0.taps; ++d) {
       const int64_t at0 = axis0.first + depth * axis0.pixel_step + d * axis0.tap_step;
       const int64_t plane = slots_.keeps_planes ? at0 % slots_.depth : d;
@@ -281,55 +283,129 @@ class CopiedLines : public DirectTaskOf<T, U, CopiedLines<T, U>> {
     sums_.sum_taps(all, LanesOf(b), pixels, add, c);
   }
 
+  static constexpr bool kSumsSeveral = true;
+
   void SumPixelsOfLine(int64_t image, int64_t line, int64_t column, int64_t pixels) {
+    SumPixelsOfLines(image, line, 1, column, pixels);
+  }
+  // `count` lines: several are whole.
+  void SumPixelsOfLines(int64_t image, int64_t line, int64_t count, int64_t column,
+                        int64_t pixels) {
+    for (int64_t i = 0; i < count; ++i) {
+      LoadLineOfV(image, line + i, column, pixels, i * v_line_);
+      FindLines(image, line + i, column, pixels, i);
+    }
+    if (kAsksForNext) FindNext(image, line, count);
+    const int64_t first = column % columns_ * pixel_step_ - reach_ * position_floats_;
+    for (int64_t b = 0; b < blocks_; ++b) {
+      for (int64_t i = 0; i < count && work_.bias_out != nullptr; ++i) {
+        AddToBias(b, Line(b) + i * v_line_, pixels);
+      }
+      fours_ ? SumRowsOfBlock(b, first, pixels, count) : SumPixelsOfBlock(b, first, pixels);
+    }
+  }
+
+  // `at` floats after where the first one is.
+  void LoadLineOfV(int64_t image, int64_t line, int64_t column, int64_t pixels, int64_t at) const {
     const TensorLine<const T> v{
         static_cast<const T*>(work_.other) + this->PixelOfV(image, line, column), c_.v.at[2],
         c_.v.o, c_.v.at[1], c_.v.o == 1 && c_.v.at[2] == work_.groups * c_.o};
     if (t_.used == kBlockLanes) {
-      LoadBlocks(v, pixels, o_count_, Blocks(Line(0), v_plane_));
-    } else {
-      for (int64_t b = 0; b < blocks_; ++b) {
-        LoadBlock(
-            TensorLine<const T>{v.first + b * t_.used * c_.v.o, v.step, v.channel_step, v.ahead},
-            pixels, LanesOf(b), Line(b), v_plane_);
-      }
+      return LoadBlocks(v, pixels, o_count_, Blocks(Line(0) + at, v_plane_));
     }
-    FindLines(image, line, column, pixels);
-    if (kAsksForNext) FindNext(v);
-    const int64_t first = column % columns_ * pixel_step_ - reach_ * position_floats_;
     for (int64_t b = 0; b < blocks_; ++b) {
-      if (work_.bias_out != nullptr) AddToBias(b, pixels);
-      SumPixelsOfBlock(b, first, pixels);
+      LoadBlock(
+          TensorLine<const T>{v.first + b * t_.used * c_.v.o, v.step, v.channel_step, v.ahead},
+          pixels, LanesOf(b), Line(b) + at, v_plane_);
     }
   }
 
-  // What the line of v after `v` is summed with. Beyond an image is the next one, where tensors are
-  // dense.
-  void FindNext(const TensorLine<const T>& v) {
+  // What the lines of v after these are summed with. Beyond an image is the next one, where tensors
+  // are dense.
+  void FindNext(int64_t image, int64_t line, int64_t count) {
     constexpr int64_t kSize = sizeof(T);
-    const auto next = [](const T* line, int64_t ahead, int64_t step) {
-      const auto at = reinterpret_cast<uintptr_t>(line) + static_cast<uintptr_t>(ahead * kSize);
-      return NextLine{reinterpret_cast<const char*>(at), step * kSize, kLanes * kSize};
+    const auto next = [](const void* from, int64_t ahead, int64_t step, int64_t to_line) {
+      const auto at = reinterpret_cast<uintptr_t>(from) + static_cast<uintptr_t>(ahead * kSize);
+      return NextLines{reinterpret_cast<const char*>(at), step * kSize, to_line * kSize};
     };
     next_g_ = next_v_ = {};
     if (columns_ < last_.pixels || !is_plain()) return;
-    if (c_.v.o == 1) next_v_ = next(v.first, c_.v.at[1], v.step);
+    if (c_.v.o == 1) {
+      const int64_t offset = this->PixelOfV(image, line, 0) + count * c_.v.at[1];
+      next_v_ = next(work_.other, offset, c_.v.at[2], c_.v.at[1]);
+    }
     if (c_.g.channel != 1 || last_.pixel_step > 1 || newest_ == nullptr) return;
-    next_g_ = next(newest_, c_.axes[1].pixel_step * c_.g.at[1], c_.g.at[2]);
+    const int64_t to_line = c_.axes[1].pixel_step * c_.g.at[1];
+    next_g_ = next(newest_, to_line, c_.g.at[2], to_line);
   }
 
-  NextLine NextOf(int64_t b, NextLine all) const {
-    if (all.first == nullptr) return {reinterpret_cast<const char*>(Line(b))};
-    all.first += b * kBlockLanes / kLanes * all.plane;
-    return all;
+  // Of several lines of v: for each line of taps, or two of them, the lines that meet both, one
+  // after the other, and those that meet one of them.
+  void SumRowsOfBlock(int64_t b, int64_t first, int64_t pixels, int64_t count) const {
+    int finite = taps_.size() < last_.taps ? AreFinite(b, pixels, count) : -1;  // -1: not known
+    const Range live = finite == 1 ? taps_ : Range{0, last_.taps};
+    if (live.size() == 0) return;
+    const int64_t lines = c_.axes[0].taps * c_.axes[1].taps;
+    const auto line_of_g = [&](int64_t line, int64_t i) -> const float* {
+      const int32_t slot = found_[i * lines + line];
+      if (slot < 0 && finite < 0) finite = AreFinite(b, pixels, count);
+      if (slot < 0 && finite == 1) return nullptr;
+      return (slot < 0 ? zero_line_ : LineAt(b, slot)) + first + live.begin * tap_step_;
+    };
+    const int64_t plane = kLanes * int64_t{sizeof(T)},
+                  of_block = b * (kBlockLanes / kLanes) * plane;
+    PixelRows::Row rows[PixelRows::kMost];
+    PixelRows run{.rows = rows,
+                  .count = 0,
+                  .sums = {},
+                  .pixels = pixels,
+                  .terms = live.size(),
+                  .term = tap_step_,
+                  .pixel = pixel_step_,
+                  .g_plane = g_plane_,
+                  .v_plane = v_plane_,
+                  .sum_plane = w_plane_,
+                  .next_step = 0,
+                  .next_plane = 0};
+    const int64_t together = group_sums_.lines_together(run.terms);
+    const GroupShape shape{c_.channels, c_.o, 0, c_.channels};
+    for (int64_t line = 0; line < lines; line += together) {
+      // With the first lines of taps what a block has next of g, with the second of v.
+      const NextLines next = line == 0 ? next_g_ : line == together ? next_v_ : NextLines{};
+      run.next_step = next.step;
+      run.next_plane = next.first == nullptr ? 0 : plane;
+      int of_rows = 0;  // lines of taps
+      const auto sum = [&] {
+        if (run.count > 0) group_sums_.sum_pixels(run, shape, LanesOf(b), of_rows);
+        run.count = 0;
+      };
+      for (int64_t i = 0; i < count; ++i) {
+        const float* const v = Line(b) + i * v_line_;
+        PixelRows::Row row{v, {}, reinterpret_cast<const char*>(v)};
+        if (next.first != nullptr) row.next = next.first + i * next.line + of_block;
+        int found = 0;
+        float* sums[PixelRows::kMostLines] = {};
+        for (int64_t t = line; t < std::min(line + together, lines); ++t) {
+          const float* const g = line_of_g(t, i);
+          if (g == nullptr) continue;
+          row.g[found] = g;
+          sums[found++] = Chain(b) + (t * last_.taps + live.begin) * tap_floats_;
+        }
+        if (found != of_rows || sums[0] != run.sums[0]) sum();
+        if (found == 0) continue;
+        of_rows = found;
+        std::copy(sums, sums + PixelRows::kMostLines, run.sums);
+        rows[run.count++] = row;
+      }
+      sum();
+    }
   }
 
   // From `first` on in each line of g.
   void SumPixelsOfBlock(int64_t b, int64_t first, int64_t pixels) const {
     // Terms of a line of taps that are as far from each other as their neighbours.
-    const bool even =
-        fours_ || c_.channels == 1 || last_.taps == 1 || tap_step_ == position_floats_;
-    int finite = taps_.size() < last_.taps ? IsFinite(b, pixels) : -1;  // -1: not known
+    const bool even = c_.channels == 1 || last_.taps == 1 || tap_step_ == position_floats_;
+    int finite = taps_.size() < last_.taps ? AreFinite(b, pixels, 1) : -1;  // -1: not known
     const Range live = finite == 1 ? taps_ : Range{0, last_.taps};
     const int64_t parts = even ? 1 : live.size();
     if (live.size() == 0) return;
@@ -337,22 +413,19 @@ class CopiedLines : public DirectTaskOf<T, U, CopiedLines<T, U>> {
                  .sums = {},
                  .v = Line(b),
                  .pixels = pixels,
-                 .terms = fours_ ? live.size() : live.size() * c_.channels / parts,
-                 .term = fours_ || c_.channels == 1 ? tap_step_ : kLanes,
+                 .terms = live.size() * c_.channels / parts,
+                 .term = c_.channels == 1 ? tap_step_ : kLanes,
                  .pixel = pixel_step_,
                  .g_plane = g_plane_,
                  .v_plane = v_plane_,
                  .sum_plane = w_plane_};
-    const int together =
-        fours_ ? group_sums_.lines_together(run.terms) : sums_.lines_together(run.terms);
+    const int together = sums_.lines_together(run.terms);
     const int64_t lines = c_.axes[0].taps * c_.axes[1].taps;
-    // With the first of its lines of taps what a block has next of g, with the second of v.
-    const NextLine next[] = {NextOf(b, next_g_), NextOf(b, next_v_), NextOf(b, {})};
-    int count = 0, asked = 0;
+    int count = 0;
     for (int64_t i = 0; i < lines; ++i) {
       const float* g = found_[i] < 0 ? zero_line_ : LineAt(b, found_[i]);
       if (found_[i] < 0) {
-        if (finite < 0) finite = IsFinite(b, pixels);
+        if (finite < 0) finite = AreFinite(b, pixels, 1);
         if (finite == 1) g = nullptr;
       }
       if (g != nullptr) {
@@ -360,17 +433,12 @@ class CopiedLines : public DirectTaskOf<T, U, CopiedLines<T, U>> {
         run.sums[count++] = Chain(b) + (i * last_.taps + live.begin) * tap_floats_;
       }
       if (count == 0 || (count < together && i + 1 < lines)) continue;
-      run.next = next[std::min(asked++, 2)];
       SumPixelsOfParts(b, run, count, parts);
       count = 0;
     }
   }
 
   void SumPixelsOfParts(int64_t b, PixelRun run, int count, int64_t parts) const {
-    if (fours_) {
-      const GroupShape shape{c_.channels, c_.o, 0, c_.channels};
-      return group_sums_.sum_pixels(run, shape, LanesOf(b), count);
-    }
     for (int64_t part = 0; part < parts; ++part) {
       sums_.sum_pixels(run, LanesOf(b), count);
       for (int i = 0; i < count; ++i) {
@@ -380,19 +448,23 @@ class CopiedLines : public DirectTaskOf<T, U, CopiedLines<T, U>> {
     }
   }
 
-  bool IsFinite(int64_t b, int64_t pixels) const {
+  // Those lines of v.
+  bool AreFinite(int64_t b, int64_t pixels, int64_t count) const {
     bool finite = true;
-    for (int64_t l = 0; l < LanesOf(b); l += kLanes) {
-      finite = finite && AllFinite(Line(b) + l / kLanes * v_plane_, pixels * kLanes);
+    for (int64_t i = 0; i < count; ++i) {
+      for (int64_t l = 0; l < LanesOf(b); l += kLanes) {
+        const float* const line = Line(b) + i * v_line_ + l / kLanes * v_plane_;
+        finite = finite && AllFinite(line, pixels * kLanes);
+      }
     }
     return finite;
   }
 
   // A chain of multiply-adds with one.
-  void AddToBias(int64_t b, int64_t pixels) const {
+  void AddToBias(int64_t b, const float* of, int64_t pixels) const {
     const D d;
     for (int64_t l = 0; l < LanesOf(b); l += kLanes) {
-      const float* const line = Line(b) + l / kLanes * v_plane_;
+      const float* const line = of + l / kLanes * v_plane_;
       float* const to = Bias(b) + l / kLanes * w_plane_;
       V sum = hn::LoadU(d, to);
       for (int64_t p = 0; p < pixels; ++p) sum = hn::Add(sum, hn::LoadU(d, line + p * kLanes));
@@ -406,12 +478,17 @@ class CopiedLines : public DirectTaskOf<T, U, CopiedLines<T, U>> {
   const bool fours_;
   const SpreadShape spread_;
   const int64_t position_floats_;  // of g, in a plane
-  const int64_t g_plane_, v_plane_;
+  const int64_t g_plane_, v_plane_, v_line_;
   const int64_t reach_;                  // of the taps of a line, before its first position
   const int64_t tap_step_, pixel_step_;  // floats of a line in memory
   float* const zero_line_;
+  // What is copied next, or nothing: bytes from position to position, and to the line after it.
+  struct NextLines {
+    const char* first = nullptr;
+    int64_t step = 0, line = 0;
+  };
   const T* newest_ = nullptr;  // line of g that was copied
-  NextLine next_g_{}, next_v_{};
+  NextLines next_g_{}, next_v_{};
   int64_t* const tags_;
   Range taps_;
   int32_t found_[DirectTiling::kMostLines];

@@ -68,6 +68,7 @@ struct DirectTiling {
   int64_t image_tasks = 1;
   int64_t bands = 1;         // of lines
   int64_t columns = 1;       // of a line that are computed at once
+  int64_t lines_each = 1;    // of a weight gradient, whole lines of v that are summed at once
   int64_t column_tasks = 1;  // of each band
   int64_t chunk_parts = 1;   // of chunks that are summed side by side
   int64_t tap_parts = 1;     // of more taps than fit into the memory of a task, and their taps

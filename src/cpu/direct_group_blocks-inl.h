@@ -21,6 +21,9 @@
 #undef CONVGRAD_SHUFFLES_GROUPS
 #define CONVGRAD_SHUFFLES_GROUPS (HWY_ARCH_X86 && HWY_TARGET != HWY_SCALAR)
 
+#undef CONVGRAD_INLINED
+#define CONVGRAD_INLINED __attribute__((always_inline))
+
 HWY_BEFORE_NAMESPACE();
 namespace convgrad {
 namespace HWY_NAMESPACE {
@@ -30,8 +33,9 @@ inline int64_t FirstChannel(const GroupShape& shape, int64_t plane) {
   return plane * kLanes / shape.o * shape.all_channels;
 }
 
-HWY_INLINE void AskForNext(const NextLine& next, int64_t plane, int64_t pixel) {
-  if (kAsksForNext) __builtin_prefetch(next.first + plane * next.plane + pixel * next.step);
+HWY_INLINE void AskForNext(const PixelRows& run, const PixelRows::Row& row, int64_t plane,
+                           int64_t pixel) {
+  if (kAsksForNext) __builtin_prefetch(row.next + plane * run.next_plane + pixel * run.next_step);
 }
 
 // In a position of g.
@@ -58,6 +62,18 @@ HWY_INLINE void ForEachChannel(V channels, int first, const Visit& visit) {
     const V turned = hn::SwapAdjacentBlocks(channels);
     if (kFours == 2 || first == 0) four(hn::OddEvenBlocks(turned, channels), 0);
     if (kFours == 2 || first == 1) four(hn::OddEvenBlocks(channels, turned), 4 * (kFours - 1));
+  }
+}
+
+// The same of channel 4 * four + k of one group, where o are a vector or more: from memory, without
+// a shuffle.
+template <int kBlock, class Visit>
+HWY_INLINE void ForEachOfFour(const float* g, int four, const Visit& visit) {
+  if constexpr (kBlock < kLanes) {
+    ForEachChannel<kBlock, 1>(hn::LoadU(D(), g), four, visit);
+  } else {
+#pragma GCC unroll 4
+    for (int k = 0; k < 4; ++k) visit(k, hn::Set(D(), g[k]));
   }
 }
 
@@ -126,19 +142,19 @@ HWY_INLINE void SumGroupBlocks(const TermRuns& all, const GroupShape& shape, int
 }
 
 // sum[line][tap][k of four] += channel k(pixel + tap) * v[pixel]. kSlides: taps and pixels are both
-// one position apart, so that a position is shuffled once for all taps.
+// one position apart, so that a position is shuffled, or broadcast from memory, once for all taps.
+// kBlock: kLanes, if a group has as many o, or more; then k of `four` are where that channel is.
 template <int kLines, int kTaps, int kBlock, bool kSlides>
-HWY_INLINE void SumBlockPixelsOfPlane(const PixelRun& run, const GroupShape& shape, int64_t tap,
+HWY_INLINE void SumBlockPixelsOfPlane(const PixelRows& run, const GroupShape& shape, int64_t tap,
                                       int64_t plane, int four) {
   const D d;
   V sum[kLines][kTaps][4];
-  const float* g[kLines];
   float* sums[kLines];
   const int64_t tap_sums = shape.all_channels * kLanes;
-  const int64_t first = tap * run.term + OffsetOf(FirstChannel(shape, plane), run.g_plane);
+  const int64_t channel = FirstChannel(shape, plane) + (kBlock < kLanes ? 0 : 4 * four);
+  const int64_t first = tap * run.term + OffsetOf(channel, run.g_plane);
 #pragma GCC unroll 2
   for (int l = 0; l < kLines; ++l) {
-    g[l] = run.g[l] + first;
     sums[l] = run.sums[l] + tap * tap_sums + 4 * four * kLanes + plane * run.sum_plane;
 #pragma GCC unroll 8
     for (int t = 0; t < kTaps; ++t) {
@@ -148,9 +164,9 @@ HWY_INLINE void SumBlockPixelsOfPlane(const PixelRun& run, const GroupShape& sha
       }
     }
   }
-  const float* const v = run.v + plane * run.v_plane;
+  const float *v, *g[kLines];
   // Position q of a line, for taps [begin, end): of pixels q - t.
-  const auto add = [&](int64_t q, int begin, int end) HWY_ATTR {
+  const auto add = [&](int64_t q, int begin, int end) HWY_ATTR CONVGRAD_INLINED {
     V factor[kTaps];
 #pragma GCC unroll 8
     for (int t = 0; t < kTaps; ++t) {
@@ -158,43 +174,43 @@ HWY_INLINE void SumBlockPixelsOfPlane(const PixelRun& run, const GroupShape& sha
     }
 #pragma GCC unroll 2
     for (int l = 0; l < kLines; ++l) {
-      ForEachChannel<kBlock, 1>(hn::LoadU(d, g[l] + q * run.pixel), four,
-                                [&](int k, V channel) HWY_ATTR {
+      ForEachOfFour<kBlock>(g[l] + q * run.pixel, four, [&](int k, V x) HWY_ATTR {
 #pragma GCC unroll 8
-                                  for (int t = 0; t < kTaps; ++t) {
-                                    if (t < begin || t >= end) continue;
-                                    sum[l][t][k] = FusedMulAdd(channel, factor[t], sum[l][t][k]);
-                                  }
-                                });
+        for (int t = 0; t < kTaps; ++t) {
+          if (t < begin || t >= end) continue;
+          sum[l][t][k] = FusedMulAdd(x, factor[t], sum[l][t][k]);
+        }
+      });
     }
   };
-  if constexpr (kSlides) {
-    const int64_t pixels = run.pixels, last = pixels + kTaps - 1;
-    int64_t q = 0;
-    const auto edge = [&](int64_t until) HWY_ATTR {
-      for (; q < until; ++q) {
-        add(q, static_cast<int>(std::max<int64_t>(0, q - pixels + 1)),
-            static_cast<int>(std::min<int64_t>(q + 1, kTaps)));
+  const int64_t pixels = run.pixels;
+  for (int64_t r = 0; r < run.count; ++r) {
+    const PixelRows::Row& row = run.rows[r];
+    v = row.v + plane * run.v_plane;
+#pragma GCC unroll 2
+    for (int l = 0; l < kLines; ++l) g[l] = row.g[l] + first;
+    if constexpr (kSlides) {
+      // At least kTaps pixels. The first and the last positions are met by some of the taps.
+#pragma GCC unroll 8
+      for (int q = 0; q < kTaps - 1; ++q) add(q, 0, q + 1);
+      for (int64_t q = kTaps - 1; q < pixels; ++q) {
+        AskForNext(run, row, plane, q);
+        add(q, 0, kTaps);
       }
-    };
-    edge(std::min<int64_t>(kTaps - 1, last));
-    for (; q < pixels; ++q) {
-      AskForNext(run.next, plane, q);
-      add(q, 0, kTaps);
+#pragma GCC unroll 8
+      for (int q = 0; q < kTaps - 1; ++q) add(pixels + q, q + 1, kTaps);
+      continue;
     }
-    edge(last);
-  } else {
-    for (int64_t p = 0; p < run.pixels; ++p) {
-      AskForNext(run.next, plane, p);
+    for (int64_t p = 0; p < pixels; ++p) {
+      AskForNext(run, row, plane, p);
       const V factor = hn::LoadU(d, v + p * kLanes);
 #pragma GCC unroll 2
       for (int l = 0; l < kLines; ++l) {
 #pragma GCC unroll 8
         for (int t = 0; t < kTaps; ++t) {
-          ForEachChannel<kBlock, 1>(hn::LoadU(d, g[l] + t * run.term + p * run.pixel), four,
-                                    [&](int k, V channel) HWY_ATTR {
-                                      sum[l][t][k] = FusedMulAdd(channel, factor, sum[l][t][k]);
-                                    });
+          ForEachOfFour<kBlock>(
+              g[l] + t * run.term + p * run.pixel, four,
+              [&](int k, V x) HWY_ATTR { sum[l][t][k] = FusedMulAdd(x, factor, sum[l][t][k]); });
         }
       }
     }
@@ -212,11 +228,11 @@ HWY_INLINE void SumBlockPixelsOfPlane(const PixelRun& run, const GroupShape& sha
 }
 
 template <int kLines, int kTaps>
-HWY_INLINE void SumBlockPixels(const PixelRun& run, const GroupShape& shape, int64_t tap,
+HWY_INLINE void SumBlockPixels(const PixelRows& run, const GroupShape& shape, int64_t tap,
                                int64_t lanes) {
   const auto sum = [&](auto block, int64_t plane, int four) HWY_ATTR {
     constexpr int kBlock = decltype(block)::value;
-    kTaps > 1 && run.term == run.pixel
+    kTaps > 1 && run.term == run.pixel&& run.pixels >= kTaps
         ? SumBlockPixelsOfPlane<kLines, kTaps, kBlock, (kTaps > 1)>(run, shape, tap, plane, four)
         : SumBlockPixelsOfPlane<kLines, kTaps, kBlock, false>(run, shape, tap, plane, four);
   };

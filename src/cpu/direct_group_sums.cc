@@ -211,17 +211,15 @@ HWY_INLINE const float* Further(const float* from, int64_t bytes) {
 
 // sum[line][tap][channel of four] += g[pixel + tap] * v[pixel].
 template <int kLines, int kTaps>
-HWY_INLINE void SumGroupPixelsOfPlane(const PixelRun& run, const GroupShape& shape, int64_t tap,
+HWY_INLINE void SumGroupPixelsOfPlane(const PixelRows& run, const GroupShape& shape, int64_t tap,
                                       int64_t plane, int64_t four) {
   const D d;
   V sum[kLines][kTaps][4];
-  const float* g[kLines];
   float* sums[kLines];
   const int64_t tap_sums = shape.all_channels * kLanes;
   const int64_t first = tap * run.term + OffsetOf(FirstChannel(shape, plane) + four, run.g_plane);
 #pragma GCC unroll 2
   for (int l = 0; l < kLines; ++l) {
-    g[l] = run.g[l] + first;
     sums[l] = run.sums[l] + tap * tap_sums + four * kLanes + plane * run.sum_plane;
     const float* from = sums[l];
 #pragma GCC unroll 8
@@ -230,26 +228,31 @@ HWY_INLINE void SumGroupPixelsOfPlane(const PixelRun& run, const GroupShape& sha
       for (int i = 0; i < 4; ++i) sum[l][t][i] = hn::LoadU(d, from + i * kLanes);
     }
   }
-  const float* v = run.v + plane * run.v_plane;
   constexpr int64_t kFloat = sizeof(float);
   int64_t taps[kTaps];
 #pragma GCC unroll 8
   for (int t = 0; t < kTaps; ++t) taps[t] = t * run.term * kFloat;
-  for (int64_t p = 0; p < run.pixels; ++p, v += kLanes) {
-    AskForNext(run.next, plane, p);
-    const V factor = hn::LoadU(d, v);
+  for (int64_t r = 0; r < run.count; ++r) {
+    const PixelRows::Row& row = run.rows[r];
+    const float *v = row.v + plane * run.v_plane, *g[kLines];
 #pragma GCC unroll 2
-    for (int l = 0; l < kLines; ++l) {
+    for (int l = 0; l < kLines; ++l) g[l] = row.g[l] + first;
+    for (int64_t p = 0; p < run.pixels; ++p, v += kLanes) {
+      AskForNext(run, row, plane, p);
+      const V factor = hn::LoadU(d, v);
+#pragma GCC unroll 2
+      for (int l = 0; l < kLines; ++l) {
 #pragma GCC unroll 8
-      for (int t = 0; t < kTaps; ++t) {
-        const float* const from = Further(g[l], taps[t]);
-        const V x = kLoadsFours ? hn::LoadU(d, from) : hn::Zero(d);
-        sum[l][t][0] = FusedMulAdd(Channel<0>(from, x), factor, sum[l][t][0]);
-        sum[l][t][1] = FusedMulAdd(Channel<1>(from, x), factor, sum[l][t][1]);
-        sum[l][t][2] = FusedMulAdd(Channel<2>(from, x), factor, sum[l][t][2]);
-        sum[l][t][3] = FusedMulAdd(Channel<3>(from, x), factor, sum[l][t][3]);
+        for (int t = 0; t < kTaps; ++t) {
+          const float* const from = Further(g[l], taps[t]);
+          const V x = kLoadsFours ? hn::LoadU(d, from) : hn::Zero(d);
+          sum[l][t][0] = FusedMulAdd(Channel<0>(from, x), factor, sum[l][t][0]);
+          sum[l][t][1] = FusedMulAdd(Channel<1>(from, x), factor, sum[l][t][1]);
+          sum[l][t][2] = FusedMulAdd(Channel<2>(from, x), factor, sum[l][t][2]);
+          sum[l][t][3] = FusedMulAdd(Channel<3>(from, x), factor, sum[l][t][3]);
+        }
+        g[l] = Whole(g[l] + run.pixel);
       }
-      g[l] = Whole(g[l] + run.pixel);
     }
   }
 #pragma GCC unroll 2
@@ -264,26 +267,55 @@ HWY_INLINE void SumGroupPixelsOfPlane(const PixelRun& run, const GroupShape& sha
 }
 
 // One line has too few chains: two fours of its channels, as if they were of two lines.
-template <int kTaps>
-HWY_INLINE void SumTwoFours(PixelRun run, const GroupShape& shape, int64_t tap, int64_t plane,
-                            int64_t four) {
-  const int64_t channel = FirstChannel(shape, plane) + four;
-  run.g[1] = run.g[0] + OffsetOf(channel + 4, run.g_plane) - OffsetOf(channel, run.g_plane);
-  run.sums[1] = run.sums[0] + 4 * kLanes;
-  SumGroupPixelsOfPlane<2, kTaps>(run, shape, tap, plane, four);
+struct TwoFours {
+  PixelRows run;
+  PixelRows::Row rows[PixelRows::kMost];
+
+  TwoFours(const PixelRows& of, const GroupShape& shape, int64_t plane, int64_t four) : run(of) {
+    const int64_t channel = FirstChannel(shape, plane) + four;
+    const int64_t second = OffsetOf(channel + 4, of.g_plane) - OffsetOf(channel, of.g_plane);
+    for (int64_t r = 0; r < of.count; ++r) {
+      rows[r] = of.rows[r];
+      rows[r].g[1] = rows[r].g[0] + second;
+    }
+    run.rows = rows;
+    run.sums[1] = of.sums[0] + 4 * kLanes;
+  }
+};
+
+#if CONVGRAD_SHUFFLES_GROUPS
+template <int kLines, int kTaps>
+void SumSlidingPixels(const PixelRows& run, const GroupShape& shape, int64_t tap, int64_t lanes) {
+  constexpr int kFours = kLines == 1 && kTaps <= kTapsOfTwoGroupLines ? 2 : 1;
+  const int fours = static_cast<int>(shape.all_channels / 4);
+  for (int64_t i = 0; i * kLanes < lanes; ++i) {
+    int four = 0;
+    for (; kFours == 2 && four + 2 <= fours; four += 2) {
+      SumBlockPixelsOfPlane<2, kTaps, kLanes, true>(TwoFours(run, shape, i, 4 * four).run, shape,
+                                                    tap, i, four);
+    }
+    for (; four < fours; ++four) {
+      SumBlockPixelsOfPlane<kLines, kTaps, kLanes, true>(run, shape, tap, i, four);
+    }
+  }
 }
+#endif
 
 template <int kLines, int kTaps>
-HWY_NOINLINE void SumGroupPixelsTile(const PixelRun& run, const GroupShape& shape, int64_t tap,
+HWY_NOINLINE void SumGroupPixelsTile(const PixelRows& run, const GroupShape& shape, int64_t tap,
                                      int64_t lanes) {
 #if CONVGRAD_SHUFFLES_GROUPS
   if (shape.o < kLanes) return SumBlockPixels<kLines, kTaps>(run, shape, tap, lanes);
+  // A factor is loaded once for all taps that slide, not once for each multiply-add.
+  if (kTaps > 1 && run.term == run.pixel && run.pixels >= kTaps) {
+    return SumSlidingPixels<kLines, kTaps>(run, shape, tap, lanes);
+  }
 #endif
   for (int64_t i = 0; i * kLanes < lanes; ++i) {
     int64_t four = 0;
     if constexpr (kLines == 1 && kTaps <= kTapsOfTwoGroupLines) {
       for (; four + 8 <= shape.all_channels && shape.o != 4; four += 8) {
-        SumTwoFours<kTaps>(run, shape, tap, i, four);
+        SumGroupPixelsOfPlane<2, kTaps>(TwoFours(run, shape, i, four).run, shape, tap, i, four);
       }
     }
     for (; four < shape.all_channels; four += 4) {
@@ -292,7 +324,7 @@ HWY_NOINLINE void SumGroupPixelsTile(const PixelRun& run, const GroupShape& shap
   }
 }
 
-using SumGroupPixelsFunction = void (*)(const PixelRun& run, const GroupShape& shape, int64_t tap,
+using SumGroupPixelsFunction = void (*)(const PixelRows& run, const GroupShape& shape, int64_t tap,
                                         int64_t lanes);
 template <int kLines, class Sizes>
 struct GroupPixelTiles;
@@ -301,7 +333,7 @@ struct GroupPixelTiles<kLines, std::integer_sequence<int, kTaps...>> {
   static constexpr SumGroupPixelsFunction kOf[] = {SumGroupPixelsTile<kLines, kTaps + 1>...};
 };
 
-void SumGroupPixelsHere(const PixelRun& run, const GroupShape& shape, int64_t lanes, int lines) {
+void SumGroupPixelsHere(const PixelRows& run, const GroupShape& shape, int64_t lanes, int lines) {
   const int64_t most = lines == 2 ? kTapsOfTwoGroupLines : kMostGroupTaps;
   const SumGroupPixelsFunction* const of =
       lines == 2 ? GroupPixelTiles<2, std::make_integer_sequence<int, kTapsOfTwoGroupLines>>::kOf

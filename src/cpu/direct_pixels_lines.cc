@@ -80,9 +80,9 @@ bool IsAlongPixels(const Contraction& c, const Problem& p) {
 bool IsOfGroupsAlongPixels(const Contraction& c, const Problem& p) {
   constexpr int64_t kLanes = GroupPixels::kLanes;
   const GatherAxis& line = c.axes[kAxes - 1];
-  if (PickedVectorUnit(p.type).lanes != kLanes || p.out_type != p.type || c.sum_pixels || c.o > GroupPixels::kMostOuts ||
-      p.axes[kAxes - 1].stride != 1 || p.x.s[kAxes - 1] != 1 || p.y.s[kAxes - 1] != 1 ||
-      c.channels > Chunks::kLongest) {
+  if (PickedVectorUnit(p.type).lanes != kLanes || p.out_type != p.type || c.sum_pixels ||
+      c.o > GroupPixels::kMostOuts || p.axes[kAxes - 1].stride != 1 || p.x.s[kAxes - 1] != 1 ||
+      p.y.s[kAxes - 1] != 1 || c.channels > Chunks::kLongest) {
     return false;
   }
   for (const GatherAxis& axis : c.axes) {  // each by itself, as above

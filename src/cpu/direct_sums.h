@@ -35,14 +35,6 @@ struct TermRuns {
 // lines would be written one by one.)
 constexpr bool StoresLines(int vector_lanes) { return vector_lanes >= 16; }
 
-// What a tensor has next, where channels are next to each other: asked for while sums are computed,
-// a position for each pixel. (Of channels that are not, a line of the cache for each pixel: no
-// gain.)
-struct NextLine {
-  const char* first = nullptr;  // or anything that is in memory, and nothing further
-  int64_t step = 0, plane = 0;  // bytes from position to position, and from plane to plane
-};
-
 // A line of v and the lines of g that it meets, for the sums of as many lines of taps.
 struct PixelRun {
   static constexpr int kMostLines = 3;
@@ -55,7 +47,31 @@ struct PixelRun {
   int64_t term;   // floats of g from term to term; of the sums, a vector
   int64_t pixel;  // floats of g from pixel to pixel; of v, a vector
   int64_t g_plane, v_plane, sum_plane;
-  NextLine next{};
+};
+
+// Lines of v one after the other and, of each, the lines of g that it meets, for the sums of as
+// many lines of taps: these are loaded and stored once.
+struct PixelRows {
+  static constexpr int kMost = 8;
+  static constexpr int kMostLines = 2;
+
+  struct Row {
+    const float* v;
+    const float* g[kMostLines];
+    // What is in memory and copied next, where channels are next to each other: asked for while
+    // sums are computed, a position for each pixel. (Of channels that are not, a line of the cache
+    // for each pixel: no gain.) Or anything, and no steps.
+    const char* next;
+  };
+  const Row* rows;
+  int64_t count;
+  float* sums[kMostLines];
+  int64_t pixels;
+  int64_t terms;  // taps of a line
+  int64_t term;   // floats of g from tap to tap
+  int64_t pixel;  // floats of g from pixel to pixel; of v, a vector
+  int64_t g_plane, v_plane, sum_plane;
+  int64_t next_step, next_plane;  // bytes from position to position, and from plane to plane
 };
 
 // Groups of fours of channels (direct.h): a position of g is a vector of channels. A term is one of
@@ -77,11 +93,11 @@ struct DirectSums {
   int (*lines_together)(int64_t terms);
 };
 
-// The same of groups of fours. `terms` are taps, `term` is from tap to tap.
+// The same of groups of fours, of several lines of v.
 struct GroupSums {
   void (*sum_taps)(const TermRuns& runs, const GroupShape& shape, int64_t lanes, int64_t pixels,
                    bool add, float* c);
-  void (*sum_pixels)(const PixelRun& run, const GroupShape& shape, int64_t lanes, int lines);
+  void (*sum_pixels)(const PixelRows& run, const GroupShape& shape, int64_t lanes, int lines);
   int (*lines_together)(int64_t taps);
 };
 

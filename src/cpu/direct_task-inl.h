@@ -93,6 +93,8 @@ class DirectTaskOf {
   }
 
  protected:
+  static constexpr bool kSumsSeveral = false;  // lines at once, of a weight gradient
+
   // Memory of a block: its lines of g, a line of v, w or chains and sums, bias.
   float* Block(int64_t b) const { return first_block_ + b * memory_.block_floats; }
   float* Weights(int64_t b) const { return Block(b) + memory_.weights_at; }
@@ -230,6 +232,16 @@ class DirectTaskOf {
       begin(image);
       for (int64_t pixel = chunk.inner.begin; pixel < chunk.inner.end;) {
         const int64_t line = pixel / last_.pixels, column = pixel % last_.pixels;
+        if constexpr (Lines::kSumsSeveral) {
+          const int64_t left = std::min((chunk.inner.end - pixel) / last_.pixels,
+                                        c_.axes[1].pixels - line % c_.axes[1].pixels);
+          if (column == 0 && std::min(left, t_.lines_each) > 1) {
+            const int64_t some = std::min(left, t_.lines_each);
+            lines().SumPixelsOfLines(image, line, some, 0, last_.pixels);
+            pixel += some * last_.pixels;
+            continue;
+          }
+        }
         const int64_t end = std::min((column / columns_ + 1) * columns_, last_.pixels);
         const int64_t count = std::min(end - column, chunk.inner.end - pixel);
         lines().SumPixelsOfLine(image, line, column, count);
