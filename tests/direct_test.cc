@@ -400,8 +400,9 @@ TEST(Direct, IsChosenForGroupsOfFewChannels) {
         EXPECT_EQ(KernelOf(16, 4, 4, kind, type, last), "direct") << what;
         EXPECT_EQ(KernelOf(4, 16, 16, kind, type, last), "direct") << what;
         // One group of as many channels fills a tile, of which 16 lanes along pixels are faster.
-        const bool along_pixels = PickedVectorUnit(type).lanes == 16 && type == DataType::kF32 &&
-                                  !last && !WritesWeights(kind);
+        const VectorUnit unit = PickedVectorUnit(type);
+        const bool along_pixels =
+            unit.lanes == 16 && unit.terms_each == 1 && !last && !WritesWeights(kind);
         EXPECT_EQ(KernelOf(1, 16, 16, kind, type, last), along_pixels ? "direct" : "contract")
             << what;
         // Images can be groups, but not where they are summed: then there is one lane of a vector.
