@@ -59,8 +59,8 @@ void ExpectBitsOfContract(const BitsProblem& problem, Tally& tally,
 struct Group {
   int64_t channels, o;
 };
-constexpr Group kGroups[] = {{4, 4},  {8, 8}, {1, 4},   {3, 3},   {4, 8},
-                             {16, 7}, {2, 6}, {16, 16}, {12, 12}, {2, 2}};
+constexpr Group kGroups[] = {{4, 4}, {8, 8},   {1, 4},   {3, 3}, {4, 8}, {16, 7},
+                             {2, 6}, {16, 16}, {12, 12}, {2, 2}, {6, 1}};
 
 constexpr DataType kTypes[] = {DataType::kF32, DataType::kBF16, DataType::kF16};
 

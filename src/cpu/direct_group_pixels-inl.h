@@ -178,6 +178,8 @@ class GroupsAlongPixels {
     T* const v =
         static_cast<T*>(work_.out) + c_.v.first + image * c_.v.image + group * c_.o * c_.v.o;
     const bool fours = c_.channels == 4;
+    if (outs_ == 1) return SumGroupOf<1, 8, 0>(g, v);
+    if (outs_ == 2) return SumGroupOf<2, 8, 0>(g, v);
     if (outs_ == 4) return fours ? SumGroupOf<4, 4, 4>(g, v) : SumGroupOf<4, 4, 0>(g, v);
     SumGroupOf<8, 2, 0>(g, v);
   }
@@ -233,7 +235,7 @@ class GroupsAlongPixels {
   HWY_NOINLINE void SumColumns(const Column* columns, int64_t wanted, const float* g,
                                const float* w, int64_t o, T* v) const {
     const Column* column[kColumns];
-#pragma GCC unroll 4
+#pragma GCC unroll 8
     for (int i = 0; i < kColumns; ++i) column[i] = columns + std::min<int64_t>(i, wanted - 1);
     V sum[kOuts][kColumns];
     SumTerms<kOuts, kColumns, kChannels>(column, g, w, sum);
@@ -243,7 +245,7 @@ class GroupsAlongPixels {
 #pragma GCC unroll 8
       for (int k = 0; k < kOuts; ++k, to += c_.v.o) {
         const V bias = hn::Set(D(), bias_[o + k]);
-#pragma GCC unroll 4
+#pragma GCC unroll 8
         for (int i = 0; i < kColumns; ++i) {
           Store(hn::Add(sum[k][i], bias), *column[i], to);
         }
@@ -255,7 +257,7 @@ class GroupsAlongPixels {
     for (int k = 0; k < kOuts; ++k, to += c_.v.o) {
       if (k >= outs) break;
       const V bias = hn::Set(D(), bias_[o + k]);
-#pragma GCC unroll 4
+#pragma GCC unroll 8
       for (int i = 0; i < kColumns; ++i) {
         if (i >= wanted) break;
         V value = sum[k][i];
@@ -299,7 +301,7 @@ class GroupsAlongPixels {
     const int64_t tap_floats = c_.channels * kOuts;
 #pragma GCC unroll 8
     for (int k = 0; k < kOuts; ++k) {
-#pragma GCC unroll 4
+#pragma GCC unroll 8
       for (int i = 0; i < kColumns; ++i) sum[k][i] = hn::Zero(D());
     }
     const int64_t rows = rows_each_, taps = line_.taps, tap_step = line_.tap_step;
@@ -308,7 +310,7 @@ class GroupsAlongPixels {
       const uint16_t* masks[kColumns];
       int64_t mask_step[kColumns];
       bool any = false;
-#pragma GCC unroll 4
+#pragma GCC unroll 8
       for (int i = 0; i < kColumns; ++i) {
         const int64_t at = column[i]->rows[row];
         const bool inside = at != GroupPixels::kOutside;
@@ -325,7 +327,7 @@ class GroupsAlongPixels {
         uint32_t lanes = 0;
         hn::Mask<D> mask[kColumns];
         const float* at[kColumns];
-#pragma GCC unroll 4
+#pragma GCC unroll 8
         for (int i = 0; i < kColumns; ++i) {
           const uint16_t of = *masks[i];
           masks[i] += mask_step[i];
@@ -348,12 +350,12 @@ class GroupsAlongPixels {
 #pragma GCC unroll 4
     for (int64_t channel = 0; channel < channels; ++channel, from += step, w += kOuts) {
       V x[kColumns];
-#pragma GCC unroll 4
+#pragma GCC unroll 8
       for (int i = 0; i < kColumns; ++i) x[i] = hn::MaskedLoad(mask[i], D(), at[i] + from);
 #pragma GCC unroll 8
       for (int k = 0; k < kOuts; ++k) {
         const V factor = hn::Set(D(), w[k]);
-#pragma GCC unroll 4
+#pragma GCC unroll 8
         for (int i = 0; i < kColumns; ++i) sum[k][i] = FusedMulAdd(x[i], factor, sum[k][i]);
       }
     }

@@ -21,9 +21,9 @@ struct GroupPixels {
   static constexpr int64_t kMostWeights = 4096;  // floats: half of a small L1
   static constexpr int64_t kWidened = 8 << 10;   // floats, of lines of 16 bits
 
-  // o at once: a vector of g is loaded for all of them, a weight for several vectors of g. 16 sums
-  // are more than a CPU needs to have all of its multiplications under way.
-  static constexpr int64_t OutsOf(int64_t o) { return o <= 4 ? 4 : 8; }
+  // o at once: a vector of g is loaded for all of them, a weight for several vectors of g. 16 sums,
+  // and 8 of one o, are more than a CPU needs to have all of its multiplications under way.
+  static constexpr int64_t OutsOf(int64_t o) { return o <= 2 ? o : o <= 4 ? 4 : 8; }
   static int64_t WeightsOf(int64_t terms, int64_t o) {
     return terms * CeilDiv(o, OutsOf(o)) * OutsOf(o);
   }
