@@ -149,21 +149,21 @@ HWY_INLINE void SumBlockPixelsOfPlane(const PixelRows& run, const GroupShape& sh
                                       int64_t plane, int four) {
   const D d;
   V sum[kLines][kTaps][4];
-  float* sums[kLines];
   const int64_t tap_sums = shape.all_channels * kLanes;
   const int64_t channel = FirstChannel(shape, plane) + (kBlock < kLanes ? 0 : 4 * four);
   const int64_t first = tap * run.term + OffsetOf(channel, run.g_plane);
+  const auto for_each_sum = [&](const auto& what) HWY_ATTR CONVGRAD_INLINED {
 #pragma GCC unroll 2
-  for (int l = 0; l < kLines; ++l) {
-    sums[l] = run.sums[l] + tap * tap_sums + 4 * four * kLanes + plane * run.sum_plane;
+    for (int l = 0; l < kLines; ++l) {
+      float* const line = run.sums[l] + tap * tap_sums + 4 * four * kLanes + plane * run.sum_plane;
 #pragma GCC unroll 8
-    for (int t = 0; t < kTaps; ++t) {
+      for (int t = 0; t < kTaps; ++t) {
 #pragma GCC unroll 4
-      for (int k = 0; k < 4; ++k) {
-        sum[l][t][k] = hn::LoadU(d, sums[l] + t * tap_sums + k * kLanes);
+        for (int k = 0; k < 4; ++k) what(sum[l][t][k], line + t * tap_sums + k * kLanes);
       }
     }
-  }
+  };
+  for_each_sum([&](V& value, const float* at) HWY_ATTR { value = hn::LoadU(d, at); });
   const float *v, *g[kLines];
   // Position q of a line, for taps [begin, end): of pixels q - t.
   const auto add = [&](int64_t q, int begin, int end) HWY_ATTR CONVGRAD_INLINED {
@@ -215,16 +215,7 @@ HWY_INLINE void SumBlockPixelsOfPlane(const PixelRows& run, const GroupShape& sh
       }
     }
   }
-#pragma GCC unroll 2
-  for (int l = 0; l < kLines; ++l) {
-#pragma GCC unroll 8
-    for (int t = 0; t < kTaps; ++t) {
-#pragma GCC unroll 4
-      for (int k = 0; k < 4; ++k) {
-        hn::StoreU(sum[l][t][k], d, sums[l] + t * tap_sums + k * kLanes);
-      }
-    }
-  }
+  for_each_sum([&](V value, float* at) HWY_ATTR { hn::StoreU(value, d, at); });
 }
 
 template <int kLines, int kTaps>

@@ -72,7 +72,7 @@ bool IsAlongPixels(const Contraction& c, const Problem& p) {
   return floats <= room && HasPixelColumns(p);
 }
 
-// Several channels or o in a group; the sums of an element are one chunk; and few lanes of vectors
+// Several channels or o in a group, the sums of an element are one chunk, and few lanes of vectors
 // and few of the o that are computed at once are for nothing. (Sapphire Rapids, one thread: 32
 // groups of 4 of 56x56 4.3 ms, so 3.0; of 8 of 28x28 3.6, so 2.2; 16 of 12 of 14x14 1.6, so 0.8; 32
 // of 16 of 16x16 3.2, so 2.4, of 14x14 2.24, so 2.10, but of 12x12 1.61, so 1.75; 27 taps of groups
@@ -80,6 +80,7 @@ bool IsAlongPixels(const Contraction& c, const Problem& p) {
 bool IsOfGroupsAlongPixels(const Contraction& c, const Problem& p) {
   constexpr int64_t kLanes = GroupPixels::kLanes;
   const GatherAxis& line = c.axes[kAxes - 1];
+  if (c.channels * c.o == 1) return false;  // IsAlongPixels, or turned: up to 5 times as fast
   if (PickedVectorUnit(p.type).lanes != kLanes || p.out_type != p.type || c.sum_pixels ||
       c.o > GroupPixels::kMostOuts || p.axes[kAxes - 1].stride != 1 || p.x.s[kAxes - 1] != 1 ||
       p.y.s[kAxes - 1] != 1 || c.channels > Chunks::kLongest) {
