@@ -122,6 +122,10 @@ TEST(DirectMemory, HasRoomForEveryPhaseAndPart) {
           ASSERT_LE(c.o, GroupPixels::kMostOuts);
           ASSERT_LE(vectors * c.axes[kAxes - 1].taps, GroupPixels::kMostMasks);
           ASSERT_GE(GroupPixels::LinesOf(c.axes[0].taps * c.axes[1].taps, vectors), 1);
+          if (p.type == DataType::kF32) continue;
+          const int64_t room = GroupPixels::RowsOfRoom(c);
+          ASSERT_GE(room, std::min(c.axes[1].limit, GroupPixels::SpanOf(c.axes[1])));
+          ASSERT_LE(room * c.axes[0].taps * c.channels * c.axes[2].limit, GroupPixels::kWidened);
         }
         continue;
       }

@@ -47,7 +47,9 @@ void ExpectBitsOfContract(const BitsProblem& problem, Tally& tally,
       plan = item.MakePlan(options);
     }
     ASSERT_TRUE(plan.ok()) << plan.status().message();
-    const bool along_pixels = plan->Explain().find("vectors along pixels") != std::string::npos;
+    const bool along_pixels =
+        plan->Explain().find(" channels in a task; vectors along pixels") != std::string::npos;
+    ASSERT_EQ(plan->Explain().find(" groups in a task; vectors along pixels"), std::string::npos);
     ++(along_pixels ? tally.along_pixels : tally.other);
     tally.pairs += plan->Explain().find("two phases at once") != std::string::npos;
     if (along_pixels) {  // lines of 16 bits are widened before, those of f32 are not copied

@@ -371,21 +371,35 @@ std::string KernelOf(int64_t groups, int64_t icg, int64_t ocg, OpKind kind, Data
   return kernel;
 }
 
-// Depthwise, 3x3: without a copy where channels are next to each other, or where pixels are and no
-// sum is over them.
+// 3x3, depthwise: without a copy where channels are next to each other, or where pixels are and no
+// sum is over them; not where 16 bits are widened first. Groups of two are along pixels on vectors
+// of 16 lanes, and no others.
+void ExpectTextOfLines(OpKind kind, DataType type, bool last, int64_t channels) {
+  const BitsProblem problem{"", 2, 64 / channels, 64, 64, {28, 28}, {3, 3}, {1, 1}, {1, 1}, {1, 1}};
+  const Result<Plan> plan = BitsCase(problem, kind, type, {last, last}, true)
+                                .MakePlan({.threads = 2, .kernel = "direct"});
+  ASSERT_TRUE(plan.ok()) << plan.status().message();
+  const std::string text = plan->Explain();
+  const auto says = [&](const char* what) { return text.find(what) != std::string::npos; };
+  const bool depthwise = channels == 1, bits16 = type != DataType::kF32;
+  const bool along_pixels =
+      !last && !WritesWeights(kind) && (depthwise || PickedVectorUnit(type).lanes == 16);
+  const bool loaded = last && depthwise;
+  EXPECT_EQ(says(", in place: no line is copied"), loaded || (along_pixels && !bits16)) << text;
+  EXPECT_EQ(says(", widened to f32 when a line is copied"), bits16 && !loaded) << text;
+  EXPECT_EQ(says(" channels in a task; vectors along pixels"), along_pixels && depthwise) << text;
+  EXPECT_EQ(says(" groups in a task; vectors along pixels"), along_pixels && !depthwise) << text;
+}
+
+// 3x3, depthwise: without a copy where channels are next to each other, or where pixels are and no
+// sum is over them; not where 16 bits are widened first. Groups of two along pixels on vectors of
+// 16 lanes.
 TEST(Direct, SaysWhetherLinesAreCopied) {
-  const BitsProblem problem{"", 2, 64, 64, 64, {28, 28}, {3, 3}, {1, 1}, {1, 1}, {1, 1}};
   for (const OpKind kind : kSixNames) {
-    for (const bool last : {false, true}) {
-      const Result<Plan> plan =
-          BitsCase(problem, kind, DataType::kF32, {last, last}, true).MakePlan({.threads = 2});
-      ASSERT_TRUE(plan.ok()) << plan.status().message();
-      const std::string text = plan->Explain();
-      const bool along_pixels = !last && !WritesWeights(kind);  // 16 bits are widened first
-      EXPECT_EQ(text.find(", in place: no line is copied") != std::string::npos,
-                last || along_pixels)
-          << text;
-      EXPECT_EQ(text.find("vectors along pixels") != std::string::npos, along_pixels) << text;
+    for (const DataType type : {DataType::kF32, DataType::kBF16, DataType::kF16}) {
+      for (const bool last : {false, true}) {
+        for (const int64_t channels : {1, 2}) ExpectTextOfLines(kind, type, last, channels);
+      }
     }
   }
 }

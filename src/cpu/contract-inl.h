@@ -364,7 +364,7 @@ class Block {
   // Pixels of one line have the same terms, if it is not along the line that they are skipped. 0: a
   // range is not part of one line.
   int64_t EndOfLine(int64_t first, int64_t end) const {
-    if (c_.sum_pixels || c_.skipped_axis + 1 == kAxes || c_.images_inside == 1) return 0;
+    if (c_.sum_pixels || c_.skipped_axis + 1 == kAxes) return 0;
     const int64_t pixels = c_.axes[kAxes - 1].pixels, line_end = (first / pixels + 1) * pixels;
     return end <= line_end ? line_end : 0;
   }

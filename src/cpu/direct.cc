@@ -384,7 +384,7 @@ void CutBlocks(const Contraction& c, const VectorUnit& unit, DirectTiling& t) {
 // Of a weight gradient of groups of fours: lines of v that are summed one after the other while the
 // sums of a line of taps stay in registers, and those of a block in L1. (Cascade Lake, with taps
 // that slide: 32 groups of 16 of 14x14 7.4 ms, so 6.2; of 8 of 28x28 8.6, so 4.7; of twice the
-// pixels no better. Vectors of four lanes were not measured.)
+// pixels no better. Vectors of fewer lanes were not measured.)
 int64_t LinesEach(const Contraction& c, const VectorUnit& unit) {
   if (!c.sum_pixels || unit.lanes <= 8 || !HasFours(c, unit.lanes)) return 1;
   constexpr int64_t kPixels = 64;
@@ -526,8 +526,8 @@ std::string DirectText(const Problem& problem, int threads, int64_t limit) {
                 t.chunk_parts > 1 ? ", chunks side by side" : "", unit);
   }
   if (t.groups_along_pixels) {
-    return Join(t.blocks_each, " of ", t.blocks,
-                " groups in a task; vectors along pixels, in place: no line is copied", unit);
+    return Join(t.blocks_each, " of ", t.blocks, " groups in a task; vectors along pixels",
+                problem.type == DataType::kF32 ? ", in place: no line is copied" : "", unit);
   }
   if (t.along_pixels) {
     return Join(t.blocks_each, " of ", t.blocks, " channels in a task; vectors along pixels",

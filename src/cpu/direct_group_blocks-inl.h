@@ -223,9 +223,9 @@ HWY_INLINE void SumBlockPixels(const PixelRows& run, const GroupShape& shape, in
                                int64_t lanes) {
   const auto sum = [&](auto block, int64_t plane, int four) HWY_ATTR {
     constexpr int kBlock = decltype(block)::value;
-    kTaps > 1 && run.term == run.pixel&& run.pixels >= kTaps
-        ? SumBlockPixelsOfPlane<kLines, kTaps, kBlock, (kTaps > 1)>(run, shape, tap, plane, four)
-        : SumBlockPixelsOfPlane<kLines, kTaps, kBlock, false>(run, shape, tap, plane, four);
+    const bool slides = kTaps > 1 && run.term == run.pixel && run.pixels >= kTaps;
+    slides ? SumBlockPixelsOfPlane<kLines, kTaps, kBlock, (kTaps > 1)>(run, shape, tap, plane, four)
+           : SumBlockPixelsOfPlane<kLines, kTaps, kBlock, false>(run, shape, tap, plane, four);
   };
   for (int64_t i = 0; i * kLanes < lanes; ++i) {
     if constexpr (kLanes == 16) {

@@ -1,7 +1,7 @@
-// Small groups of the direct kernel along pixels, of vectors of 16 lanes. Step 7 of the story: a
-// line of g is read through a mask for each tap, and meets several o of its group and several
-// vectors of pixels, whose sums stay in registers. Nothing is turned or padded, and nothing copied
-// but elements of 16 bits, which are widened once for all taps and o that read them.
+// Small groups of the direct kernel along pixels, of vectors of 16 lanes. Steps 6 and 7 of the
+// story: a line of g is read through a mask for each tap, and meets several o of its group and
+// several vectors of pixels, whose sums stay in registers. Nothing is turned or padded, and nothing
+// copied but elements of 16 bits, which are widened once for all taps and o that read them.
 #if defined(CONVGRAD_CPU_DIRECT_GROUP_PIXELS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef CONVGRAD_CPU_DIRECT_GROUP_PIXELS_INL_H_
 #undef CONVGRAD_CPU_DIRECT_GROUP_PIXELS_INL_H_
@@ -65,6 +65,9 @@ class GroupsAlongPixels {
 
  private:
   static constexpr bool kWidens = sizeof(T) != sizeof(float);
+  // Of the memory of a task, and a vector that is read beyond the last line.
+  static_assert(GroupPixels::kMostWeights + GroupPixels::kWidened + GroupPixels::kLanes <=
+                DirectTiling::kStackFloats);
 
   // A vector of pixels of one line of v.
   struct Column {

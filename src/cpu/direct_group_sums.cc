@@ -271,6 +271,7 @@ struct TwoFours {
   PixelRows run;
   PixelRows::Row rows[PixelRows::kMost];
 
+  TwoFours(const TwoFours&) = delete;  // `run` points to `rows`
   TwoFours(const PixelRows& of, const GroupShape& shape, int64_t plane, int64_t four) : run(of) {
     const int64_t channel = FirstChannel(shape, plane) + four;
     const int64_t second = OffsetOf(channel + 4, of.g_plane) - OffsetOf(channel, of.g_plane);

@@ -105,7 +105,9 @@ bool IsOfGroupsAlongPixels(const Contraction& c, const Problem& p) {
 }
 
 bool HasGroupsAlongPixels(const Problem& problem) {
-  if (!HasSmallGroups(problem) && !HasOneSmallGroup(problem)) return false;
+  // One group is not for the direct kernel where the CPU multiplies several terms at once.
+  const bool one = HasOneSmallGroup(problem) && PickedVectorUnit(problem.type).terms_each == 1;
+  if (!HasSmallGroups(problem) && !one) return false;
   const Problem p = WithLines(problem);
   return IsOfGroupsAlongPixels(MakeLargestPlainContraction(p), p);
 }

@@ -342,10 +342,11 @@ double ShareOfTile(const Problem& p) {
   return pixels < Chunks::kTinyImage || last.out < kShortLine ? kFew : kFull;
 }
 
-// Products of tiles with padding, as a multiple of those inside: all of them but along the
-// outermost axis, where whole tiles leave them out; though not where a tile of a wgrad has several
-// taps, nor along long lines. (276 random problems that both kernels run, Neoverse-N1: it changes
-// five choices, to 0.19, 0.54, 0.59, 0.67 and 0.82 of the time.)
+// Products of tiles with padding, as a multiple of those inside, of all passes (PaddedMultiple, by
+// which boxes are chosen, is of those that have boxes): all of them but along the outermost axis,
+// where whole tiles leave them out; though not where a tile of a wgrad has several taps, nor along
+// long lines. (276 random problems that both kernels run, Neoverse-N1: it changes five choices, to
+// 0.19, 0.54, 0.59, 0.67 and 0.82 of the time.)
 double PaddedMultipleOfFew(const Problem& p) {
   constexpr int64_t kChannelsOfTile = 8, kShortLine = 48;
   const std::array<Range, kAxes> live = LiveTaps(p);

@@ -1,6 +1,6 @@
 // Packing without padding: of a panel of pixels, fprop or dgrad, the taps through which any of them
 // reads inside, a range along each axis. Of a kernel that covers its image every pixel meets most
-// taps outside.
+// taps outside. Step 6 of the story.
 #if defined(CONVGRAD_CPU_PACK_BOXES_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef CONVGRAD_CPU_PACK_BOXES_INL_H_
 #undef CONVGRAD_CPU_PACK_BOXES_INL_H_
@@ -22,7 +22,7 @@ namespace HWY_NAMESPACE {
 
 // The pixels of a panel and their box.
 struct PixelBox {
-  static constexpr int kMostPixels = 12;  // of a tile of single terms
+  static constexpr int kMostPixels = Tiling::kMostRowsOfSingles;
 
   struct Run {
     int64_t image;

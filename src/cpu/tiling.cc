@@ -18,6 +18,7 @@ struct Shape {
 // Tiles of 24 sums leave 8 of 32 registers for operands; of 12, 4 of 16. Fewer sums than 16 do not
 // hide the 4 cycles of a multiply-add on 4 units. The last is for sides of up to 4.
 constexpr Shape kShapes32[] = {{12, 2}, {8, 3}, {4, 6}};
+static_assert(kShapes32[0].mr == Tiling::kMostRowsOfSingles);
 constexpr Shape kShapes16[] = {{6, 2}, {4, 3}, {2, 6}};
 // Four tile registers of AMX.
 constexpr Shape kShapesAmx[] = {{32, 2}, {16, 4}};

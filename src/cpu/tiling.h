@@ -28,9 +28,10 @@ struct Tiling {
   // Without workspace a, b and c of a task are on the stack: 21 KiB (56 of pairs), 56 and 24.
   static constexpr int64_t kStackB = 14 << 10;
   static constexpr int64_t kStackC = 6 << 10;
-  static constexpr int64_t kAlign = 16;      // floats of a cache line
-  static constexpr int kMostRows = 32;       // of a tile
-  static constexpr int kMostColumns = 1024;  // of a block
+  static constexpr int64_t kAlign = 16;          // floats of a cache line
+  static constexpr int kMostRows = 32;           // of a tile
+  static constexpr int kMostRowsOfSingles = 12;  // of elements that are one term
+  static constexpr int kMostColumns = 1024;      // of a block
 
   bool o_is_n = true;
   int mr = 8;                // rows of a tile

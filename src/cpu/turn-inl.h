@@ -1,5 +1,6 @@
 // Rows to columns and back, turned in registers, four by four elements: on NEON in a vector, on x86
 // in each 128 bits of one, so that the columns of as many rows as it has lanes are whole vectors.
+// Knows memory alone: what rows and columns are is for those who pack, copy and store (step 6).
 #if defined(CONVGRAD_CPU_TURN_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef CONVGRAD_CPU_TURN_INL_H_
 #undef CONVGRAD_CPU_TURN_INL_H_
