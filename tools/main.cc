@@ -254,7 +254,7 @@ void AddLenient(CLI::App* command, bool& lenient) {
 }
 
 void AddOptions(CLI::App* command, Options& options) {
-  command->add_option("--threads", options.threads, "threads; 0: all. Never changes the result")
+  command->add_option("--threads", options.threads, "threads, at most 64; 0: all. Never changes the result")
       ->check(IsNumber<int>);
   AddPlanOptions(command, options);
 }
@@ -326,7 +326,7 @@ void DescribeBench(CLI::App& app, BenchRequest& request) {
   request.known_peers = bench::Peers();
   CLI::App* command = app.add_subcommand("bench", "times problems, also beside other libraries");
   command->allow_extras();
-  command->add_option("--threads", request.threads, "a list such as 1,2; 0: all (default)")
+  command->add_option("--threads", request.threads, "a list such as 1,2, each at most 64; 0: all (default)")
       ->check(IsText);
   AddPlanOptions(command, request.options);
   AddLenient(command, request.lenient);
@@ -359,7 +359,7 @@ void DescribeReplay(CLI::App& app, ReplayRequest& request) {
       ->check(IsText);
   command
       ->add_option("--threads", request.threads,
-                   "a list such as 1,2; 0: all (default: as many as the log says)")
+                   "a list such as 1,2, each at most 64; 0: all (default: as many as the log says)")
       ->check(IsText);
   AddLimits(command, request.options);
   command->add_flag("--verify", request.verify, "checks each problem, as verify does");
@@ -382,7 +382,7 @@ void DescribeGraph(CLI::App& app, GraphRequest& request) {
                   "fill with reals in [-1, 1], and compare with the bound");
   graph
       ->add_option("--threads", request.options.threads,
-                   "threads; 0: all. Never changes the result")
+                   "threads, at most 64; 0: all. Never changes the result")
       ->check(IsNumber<int>);
   AddLimits(graph, request.options);
   graph->footer(kGraphExamples);

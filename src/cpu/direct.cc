@@ -510,14 +510,17 @@ DirectTiling DirectTilingOf(const Problem& problem, int threads, int64_t limit) 
 
 std::string DirectText(const Problem& problem, int threads, int64_t limit) {
   const DirectTiling t = DirectTilingOf(problem, threads, limit);
-  const Contraction c = MakeLargestPlainContraction(WithLines(problem));
+  const Problem p = WithLines(problem);
+  const Contraction c = MakeLargestPlainContraction(p);
   const std::string widened = t.turned     ? ", widened to f32 when it is turned"
                               : t.in_place ? ", widened to f32 when it is loaded"
                                            : ", widened to f32 when a line is copied";
   const std::string unit = Join("; ", PickedVectorUnit(problem.type).name,
                                 problem.type == DataType::kF32 ? "" : widened);
+  const int64_t groups = std::min(t.used / std::max<int64_t>(1, c.o), p.groups);
+  const int64_t lanes = groups * c.o;
   if (t.turned) {
-    return Join("blocks of ", t.used, " channels, ", t.blocks_each, " of ", t.blocks,
+    return Join("blocks of ", lanes, " channels, ", t.blocks_each, " of ", t.blocks,
                 " in a task, whose planes are turned; vectors along channels",
                 t.chunk_parts > 1 ? ", chunks side by side" : "", unit);
   }
@@ -534,9 +537,9 @@ std::string DirectText(const Problem& problem, int threads, int64_t limit) {
                 t.pairs ? ", two phases at once" : "",
                 problem.type == DataType::kF32 ? ", in place: no line is copied" : "", unit);
   }
-  return Join("blocks of ", t.used, " channels, ", t.blocks_each, " of ", t.blocks,
+  return Join("blocks of ", lanes, " channels, ", t.blocks_each, " of ", t.blocks,
               " in a task; vectors along channels",
-              c.o * c.channels > 1 ? Join(" of ", t.used / c.o, " groups") : "",
+              groups > 1 && c.o * c.channels > 1 ? Join(" of ", groups, " groups") : "",
               t.in_place ? ", in place: no line is copied" : "",
               t.chunk_parts > 1 ? ", chunks side by side" : "", unit);
 }
