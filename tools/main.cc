@@ -254,7 +254,9 @@ void AddLenient(CLI::App* command, bool& lenient) {
 }
 
 void AddOptions(CLI::App* command, Options& options) {
-  command->add_option("--threads", options.threads, "threads, at most 64; 0: all. Never changes the result")
+  command
+      ->add_option("--threads", options.threads,
+                   "threads, at most 64; 0: all. Never changes the result")
       ->check(IsNumber<int>);
   AddPlanOptions(command, options);
 }
@@ -326,7 +328,9 @@ void DescribeBench(CLI::App& app, BenchRequest& request) {
   request.known_peers = bench::Peers();
   CLI::App* command = app.add_subcommand("bench", "times problems, also beside other libraries");
   command->allow_extras();
-  command->add_option("--threads", request.threads, "a list such as 1,2, each at most 64; 0: all (default)")
+  command
+      ->add_option("--threads", request.threads,
+                   "a list such as 1,2, each at most 64; 0: all (default)")
       ->check(IsText);
   AddPlanOptions(command, request.options);
   AddLenient(command, request.lenient);
