@@ -15,6 +15,7 @@
 #include "cpu/direct.h"
 #include "cpu/direct_group_pixels.h"
 #include "cpu/element.h"
+#include "cpu/live.h"
 #include "cpu/vectors-inl.h"
 #include "hwy/highway.h"
 
