@@ -121,6 +121,14 @@ void ExpectCorners() {
       {{"", 1, 2, 32, 32, {5, 31}, {3, 7}, {1, 1}, {1, 1}, {1, 3}}, false},
       {{"", 1, 2, 8, 8, {20, 31}, {12, 9}, {1, 1}, {1, 1}, {6, 4}}, true},
       {{"", 1, 2, 16, 16, {20, 31}, {9, 9}, {1, 1}, {1, 1}, {4, 4}}, false},  // several chunks
+      // One group, of as many channels as there is room for, and one more; lines of as many
+      // channels as L2 holds of those that are so far apart, and of more; of 16 bits.
+      {{"", 1, 1, 455, 4, {5, 31}, {3, 3}, {1, 1}, {1, 1}, {1, 1}}, true},
+      {{"", 1, 1, 456, 4, {5, 31}, {3, 3}, {1, 1}, {1, 1}, {1, 1}}, false},
+      {{"", 1, 1, 64, 2, {64, 64}, {3, 3}, {1, 1}, {1, 1}, {1, 1}}, true},
+      {{"", 1, 1, 64, 2, {128, 128}, {3, 3}, {1, 1}, {1, 1}, {1, 1}}, false},
+      {{"", 1, 1, 64, 2, {4, 31}, {3, 3}, {1, 1}, {1, 1}, {1, 1}}, true, kBF16},
+      {{"", 1, 1, 64, 2, {9, 63}, {3, 3}, {1, 1}, {1, 1}, {1, 1}}, false, kF16},
       // Of 16 bits: planes and phases as above, lines that are widened in several parts, and as
       // many elements as there is room for, and one line more.
       {{"", 2, 2, 8, 8, {5, 6, 21}, {3, 3, 3}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}}, true, kBF16},
@@ -139,9 +147,55 @@ void ExpectCorners() {
     Tally tally;
     ExpectBitsOfContract(problem, tally, type);
     if (::testing::Test::HasFatalFailure()) return;
-    for (const int of_direction : tally.along_pixels) {
-      EXPECT_EQ(of_direction, along_pixels && wide) << problem.in[0] << " " << problem.taps[0];
+    const bool narrow = problem.groups == 1 && problem.channels > 16;  // few o in one direction
+    for (int dgrad = 0; dgrad < (narrow ? 1 : 2); ++dgrad) {
+      EXPECT_EQ(tally.along_pixels[dgrad], along_pixels && wide)
+          << problem.in[0] << " " << problem.taps[0];
     }
+  }
+}
+
+// One group of more channels than a small one has, and of few o: a sum has chunks. In both
+// directions, of which one has few o.
+void ExpectManyChannels() {
+  Tally tally;
+  int64_t i = 0;
+  for (const int64_t channels : {17, 48, 49, 64, 100, 131}) {
+    for (const int64_t o : {1, 2, 3, 4}) {
+      for (const int64_t width : {9, 14, 31, 64, 70}) {
+        for (int64_t taps = 1; taps <= 5; taps += 2, ++i) {
+          if (kSanitized && i % 5 > 0) continue;
+          const int64_t rows = 1 + (width + taps) % 3, dilation = 1 + i % 2;
+          ExpectBitsOfContract({"",
+                                1 + i % 3,
+                                1,
+                                i % 2 == 0 ? channels : o,
+                                i % 2 == 0 ? o : channels,
+                                {rows + width % 5, width},
+                                {rows, taps},
+                                {1, 1},
+                                {1, dilation},
+                                {rows - 1, taps * dilation / 2}},
+                               tally);
+          if (::testing::Test::HasFatalFailure()) return;
+        }
+      }
+    }
+  }
+  const bool wide = PickedVectorUnit(DataType::kF32).lanes == GroupPixels::kLanes;
+  for (const int along_pixels : tally.along_pixels) {
+    EXPECT_EQ(along_pixels > (kSanitized ? 15 : 100), wide) << along_pixels;
+    EXPECT_TRUE(wide || along_pixels == 0);
+  }
+  EXPECT_EQ(tally.other[0] + tally.other[1], 0);
+}
+
+TEST(DirectGroupPixels, HasTheBitsOfContractOfManyChannels) {
+  for (const int64_t target : hwy::SupportedAndGeneratedTargets()) {
+    SCOPED_TRACE(hwy::TargetName(target));
+    const InstructionSet set(target);
+    ExpectManyChannels();
+    if (HasFatalFailure()) return;
   }
 }
 

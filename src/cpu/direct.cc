@@ -316,8 +316,11 @@ DirectMemory MemoryOf(const Contraction& c, const DirectTiling& t) {
 std::string DirectRefusal(const Problem& problem, int threads, int64_t limit) {
   if (!HasGroupsOfImages(problem) && !HasSmallGroups(problem)) {
     if (problem.groups > 1) return "groups have more than 16 channels";
-    if (!IsSmallGroup(problem)) return "there is one group, of more than 16 channels";
-    if (!HasOneSmallGroup(problem)) return "phases of its stride are columns of one contraction";
+    if (!IsSmallGroup(problem)) {
+      if (!HasGroupsAlongPixels(problem)) return "there is one group, of more than 16 channels";
+    } else if (!HasOneSmallGroup(problem)) {
+      return "phases of its stride are columns of one contraction";
+    }
     if (PickedVectorUnit(problem.type).terms_each > 1) {
       return "there is one group, of which this CPU multiplies several terms at once";
     }

@@ -36,6 +36,7 @@ class GroupsAlongPixels {
         task_(task),
         line_(c_.axes[kAxes - 1]),
         rows_each_(c_.axes[0].taps * c_.axes[1].taps),
+        chunks_(MakeChunks(c_)),
         vectors_(CeilDiv(line_.pixels, kLanes)),
         outs_(GroupPixels::OutsOf(c_.o)),
         weights_(memory),
@@ -67,7 +68,8 @@ class GroupsAlongPixels {
  private:
   static constexpr bool kWidens = sizeof(T) != sizeof(float);
   // Of the memory of a task, and a vector that is read beyond the last line.
-  static_assert(GroupPixels::kMostWeights + GroupPixels::kWidened + GroupPixels::kLanes <=
+  static_assert(std::max(GroupPixels::kMostOfFew,
+                         GroupPixels::kMostWeights + GroupPixels::kWidened + GroupPixels::kLanes) <=
                 DirectTiling::kStackFloats);
 
   // A vector of pixels of one line of v.
@@ -86,22 +88,13 @@ class GroupsAlongPixels {
     return static_cast<uint16_t>(below(end) & ~below(begin));
   }
 
-  // [o / outs_, (tap, channel), o % outs_], zeros for an o that does not exist.
+  // [o / outs_, chunk of channels, (tap, channel), o % outs_], zeros for an o that does not exist.
   void LoadGroup(int64_t group) {
     const T* const w = static_cast<const T*>(work_.other) + c_.w.first + group * work_.w_group;
     float* to = weights_;
     for (int64_t first = 0; first < c_.o; first += outs_) {
-      for (int64_t row = 0; row < rows_each_; ++row) {
-        const T* const line =
-            w + row / c_.axes[1].taps * c_.w.at[0] + row % c_.axes[1].taps * c_.w.at[1];
-        for (int64_t t = 0; t < line_.taps; ++t) {
-          for (int64_t channel = 0; channel < c_.channels; ++channel, to += outs_) {
-            const T* const from = line + t * c_.w.at[2] + channel * c_.w.channel;
-            for (int64_t o = 0; o < outs_; ++o) {
-              to[o] = first + o < c_.o ? Widen(LoadAt<T>(from, (first + o) * c_.w.o)) : 0.0f;
-            }
-          }
-        }
+      for (int64_t i = 0; i < chunks_.count(); ++i) {
+        to = LoadChunk(w + first * c_.w.o, c_.o - first, ChunkAt(chunks_, i).outer, to);
       }
     }
     const D d;
@@ -116,6 +109,22 @@ class GroupsAlongPixels {
       const int64_t at = (group * c_.o + o) * work_.bias_stride;
       if (work_.bias != nullptr) bias_[o] += Widen(LoadAt<T>(work_.bias, at));
     }
+  }
+
+  float* LoadChunk(const T* w, int64_t outs, Range channels, float* to) const {
+    for (int64_t row = 0; row < rows_each_; ++row) {
+      const T* const line =
+          w + row / c_.axes[1].taps * c_.w.at[0] + row % c_.axes[1].taps * c_.w.at[1];
+      for (int64_t t = 0; t < line_.taps; ++t) {
+        for (int64_t channel = channels.begin; channel < channels.end; ++channel, to += outs_) {
+          const T* const from = line + t * c_.w.at[2] + channel * c_.w.channel;
+          for (int64_t o = 0; o < outs_; ++o) {
+            to[o] = o < outs ? Widen(LoadAt<T>(from, o * c_.w.o)) : 0.0f;
+          }
+        }
+      }
+    }
+    return to;
   }
 
   // Lines of v from here on, of one depth, whose lines of g there is room for when they are
@@ -229,7 +238,11 @@ class GroupsAlongPixels {
       const int64_t wanted = std::min<int64_t>(kColumns, count_ - i);
       const float* w = weights_;
       for (int64_t o = 0; o < c_.o; o += kOuts, w += floats) {
-        SumColumns<kOuts, kColumns, kChannels>(columns_ + i, wanted, g, w, o, v);
+        if (chunks_.count() > 1) {
+          SumColumnsOfChunks<kOuts, kColumns>(columns_ + i, wanted, g, w, o, v);
+        } else {
+          SumColumns<kOuts, kColumns, kChannels>(columns_ + i, wanted, g, w, o, v);
+        }
       }
     }
   }
@@ -242,7 +255,7 @@ class GroupsAlongPixels {
 #pragma GCC unroll 8
     for (int i = 0; i < kColumns; ++i) column[i] = columns + std::min<int64_t>(i, wanted - 1);
     V sum[kOuts][kColumns];
-    SumTerms<kOuts, kColumns, kChannels>(column, g, w, sum);
+    SumTerms<kOuts, kColumns, kChannels>(column, g, w, c_.channels, sum);
     const int64_t outs = std::min<int64_t>(kOuts, c_.o - o);
     T* to = v + o * c_.v.o;
     if (wanted == kColumns && outs == kOuts && work_.beta == 0) {
@@ -265,13 +278,56 @@ class GroupsAlongPixels {
       for (int i = 0; i < kColumns; ++i) {
         if (i >= wanted) break;
         V value = sum[k][i];
-        if (work_.beta != 0) {  // a -0 of beta * out becomes +0, see LoadScaled
-          const V old = LoadSome(column[i]->fresh, to + column[i]->v);
-          value = hn::Add(hn::Add(hn::Mul(beta, old), hn::Zero(D())), value);
-        }
+        if (work_.beta != 0) value = hn::Add(Scaled(beta, *column[i], to), value);
         Store(hn::Add(value, bias), *column[i], to);
       }
     }
+  }
+
+  // A -0 of beta * out becomes +0, see LoadScaled.
+  static HWY_INLINE V Scaled(V beta, const Column& column, const T* out) {
+    return hn::Add(hn::Mul(beta, LoadSome(column.fresh, out + column.v)), hn::Zero(D()));
+  }
+
+  // The same of several chunks, whose sums are added up in memory.
+  template <int kOuts, int kColumns>
+  HWY_NOINLINE void SumColumnsOfChunks(const Column* columns, int64_t wanted, const float* g,
+                                       const float* w, int64_t o, T* v) const {
+    const D d;
+    const Column* column[kColumns];
+    for (int i = 0; i < kColumns; ++i) column[i] = columns + std::min<int64_t>(i, wanted - 1);
+    HWY_ALIGN float totals[kOuts * kColumns * kLanes];
+    const int64_t outs = std::min<int64_t>(kOuts, c_.o - o);
+    const auto for_each = [&](const auto& what) HWY_ATTR {
+      T* to = v + o * c_.v.o;
+      for (int64_t k = 0; k < outs; ++k, to += c_.v.o) {
+        for (int64_t i = 0; i < wanted; ++i) what(k, to, i, totals + (k * kColumns + i) * kLanes);
+      }
+    };
+    for (int i = 0; i < kOuts * kColumns; ++i) hn::Store(hn::Zero(d), d, totals + i * kLanes);
+    if (work_.beta != 0) {
+      const V beta = hn::Set(d, work_.beta);
+      for_each([&](int64_t, const T* out, int64_t i, float* total)
+                   HWY_ATTR { hn::Store(Scaled(beta, *column[i], out), d, total); });
+    }
+    for (int64_t n = 0; n < chunks_.count(); ++n) {
+      const Range channels = ChunkAt(chunks_, n).outer;
+      V sum[kOuts][kColumns];
+      SumTerms<kOuts, kColumns, 0>(column, g + channels.begin * channel_step_, w, channels.size(),
+                                   sum);
+#pragma GCC unroll 8
+      for (int k = 0; k < kOuts; ++k) {
+#pragma GCC unroll 8
+        for (int i = 0; i < kColumns; ++i) {
+          float* const total = totals + (k * kColumns + i) * kLanes;
+          hn::Store(hn::Add(hn::Load(d, total), sum[k][i]), d, total);
+        }
+      }
+      w += rows_each_ * line_.taps * channels.size() * kOuts;
+    }
+    for_each([&](int64_t k, T* out, int64_t i, const float* total) HWY_ATTR {
+      Store(hn::Add(hn::Load(d, total), hn::Set(d, bias_[o + k])), *column[i], out);
+    });
   }
 
   static HWY_INLINE void Store(V value, const Column& column, float* to) {
@@ -300,9 +356,9 @@ class GroupsAlongPixels {
   // finite weights but for the sign of a zero: the bias, never -0, ends it.
   template <int kOuts, int kColumns, int kChannels>
   HWY_INLINE void SumTerms(const Column* const (&column)[kColumns], const float* g, const float* w,
-                           V (&sum)[kOuts][kColumns]) const {
+                           int64_t channels, V (&sum)[kOuts][kColumns]) const {
     static constexpr uint16_t kNone = 0;
-    const int64_t tap_floats = c_.channels * kOuts;
+    const int64_t tap_floats = channels * kOuts;
 #pragma GCC unroll 8
     for (int k = 0; k < kOuts; ++k) {
 #pragma GCC unroll 8
@@ -341,15 +397,15 @@ class GroupsAlongPixels {
           mask[i] = MaskFrom(of);
         }
         if (lanes == 0 && finite_) continue;
-        AddChannels<kOuts, kColumns, kChannels>(at, mask, w, sum);
+        AddChannels<kOuts, kColumns>(at, mask, w, kChannels > 0 ? kChannels : channels, sum);
       }
     }
   }
 
-  template <int kOuts, int kColumns, int kChannels>
+  template <int kOuts, int kColumns>
   HWY_INLINE void AddChannels(const float* (&at)[kColumns], const hn::Mask<D> (&mask)[kColumns],
-                              const float* w, V (&sum)[kOuts][kColumns]) const {
-    const int64_t channels = kChannels > 0 ? kChannels : c_.channels, step = channel_step_;
+                              const float* w, int64_t channels, V (&sum)[kOuts][kColumns]) const {
+    const int64_t step = channel_step_;
     int64_t from = 0;
 #pragma GCC unroll 4
     for (int64_t channel = 0; channel < channels; ++channel, from += step, w += kOuts) {
@@ -370,6 +426,7 @@ class GroupsAlongPixels {
   const DirectTask& task_;
   const GatherAxis& line_;
   const int64_t rows_each_;  // lines of taps
+  const Chunks chunks_;      // of channels
   const int64_t vectors_;    // of a line of v
   const int64_t outs_;       // whose sums are in registers at once
   float *const weights_, *const widened_;

@@ -18,8 +18,10 @@ struct GroupPixels {
   static constexpr int64_t kMostMasks = 2048;  // vectors of a line by taps
   static constexpr int64_t kMostRows = 1024;   // lines of v by lines of taps
   static constexpr int64_t kMostColumns = 256;
-  static constexpr int64_t kMostWeights = 4096;  // floats: half of a small L1
-  static constexpr int64_t kWidened = 8 << 10;   // floats, of lines of 16 bits
+  static constexpr int64_t kMostWeights = 4096;    // floats: half of a small L1
+  static constexpr int64_t kMostOfFew = 16 << 10;  // of up to kFewOuts of f32
+  static constexpr int64_t kFewOuts = 4;
+  static constexpr int64_t kWidened = 8 << 10;  // floats, of lines of 16 bits
 
   // o at once: a vector of g is loaded for all of them, a weight for several vectors of g. 16 sums,
   // and 8 of one o, are more than a CPU needs to have all of its multiplications under way.

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
+#include <numeric>
 
 #include "cpu/direct.h"
 #include "cpu/direct_axes.h"
@@ -30,6 +31,25 @@ bool HasPixelColumns(const Problem& p) {
   }
   if (p.axes[kAxes - 1].stride > 1 && !IsOfStrideTwo(line, p)) return false;
   return columns[0].Cut(line, lanes, PixelColumns::InsideOf(line));
+}
+
+// One group, of few o and of more channels than a small one, as one contraction of one phase.
+bool HasOneNarrowGroup(const Problem& p) {
+  if (p.groups != 1 || p.pass == Pass::kWgrad || IsSmallGroup(p)) return false;
+  for (const Axis& axis : p.axes) {
+    if (p.pass == Pass::kDgrad && axis.stride > 1) return false;
+  }
+  return (p.pass == Pass::kDgrad ? p.ci : p.co) <= GroupPixels::kFewOuts;
+}
+
+// Whether the lines of a chunk of many channels fall into so few sets of L2 that they push each
+// other out. (Sapphire Rapids, 64 to 1, 3x3: of 256x256 4.4 ms, along pixels 9.4; of 56x56 1.7, so
+// 0.39; 64 to 3 of 32x32 2.5, so 0.79.)
+bool ShareSets(const Contraction& c) {
+  constexpr int64_t kSmall = 16, kWay = 16 << 10, kWays = 12;  // a way's floats
+  if (c.channels <= kSmall) return false;
+  const int64_t apart = std::gcd(c.g.channel, kWay);
+  return MakeChunks(c).outer_block > kWay / apart * kWays;
 }
 
 }  // namespace
@@ -72,8 +92,8 @@ bool IsAlongPixels(const Contraction& c, const Problem& p) {
   return floats <= room && HasPixelColumns(p);
 }
 
-// Several channels or o in a group, the sums of an element are one chunk, and few lanes of vectors
-// and few of the o that are computed at once are for nothing. (Sapphire Rapids, one thread: 32
+// Several channels or o in a group, chunks of channels alone, and few lanes of vectors and few of
+// the o that are computed at once are for nothing. (Sapphire Rapids, one thread: 32
 // groups of 4 of 56x56 4.3 ms, so 3.0; of 8 of 28x28 3.6, so 2.2; 16 of 12 of 14x14 1.6, so 0.8; 32
 // of 16 of 16x16 3.2, so 2.4, of 14x14 2.24, so 2.10, but of 12x12 1.61, so 1.75; 27 taps of groups
 // of 16 13.9, so 14.7.)
@@ -83,13 +103,13 @@ bool IsOfGroupsAlongPixels(const Contraction& c, const Problem& p) {
   if (c.channels * c.o == 1) return false;  // IsAlongPixels, or turned: up to 5 times as fast
   if (PickedVectorUnit(p.type).lanes != kLanes || p.out_type != p.type || c.sum_pixels ||
       c.o > GroupPixels::kMostOuts || p.axes[kAxes - 1].stride != 1 || p.x.s[kAxes - 1] != 1 ||
-      p.y.s[kAxes - 1] != 1 || c.channels > Chunks::kLongest) {
+      p.y.s[kAxes - 1] != 1 || c.channels > GroupPixels::kMostOfFew) {
     return false;
   }
   for (const GatherAxis& axis : c.axes) {  // each by itself, as above
     if (axis.taps > Chunks::kLongest) return false;
   }
-  if (MakeChunks(c).count() > 1) return false;
+  if (c.taps() > Chunks::kLongest || (p.type == DataType::kF32 && ShareSets(c))) return false;
   if (p.type != DataType::kF32) {  // each by itself, as above
     const GatherAxis& heights = c.axes[1];
     const int64_t rows = GroupPixels::RowsOfRoom(c), far = heights.taps > 1 ? heights.tap_step : 0;
@@ -98,15 +118,19 @@ bool IsOfGroupsAlongPixels(const Contraction& c, const Problem& p) {
   }
   const int64_t terms = c.taps() * c.channels, weights = GroupPixels::WeightsOf(terms, c.o);
   const int64_t vectors = CeilDiv(line.pixels, kLanes);
+  const int64_t most = p.type == DataType::kF32 && c.o <= GroupPixels::kFewOuts
+                           ? GroupPixels::kMostOfFew
+                           : GroupPixels::kMostWeights;
   const bool fills =
       c.o <= 8 ? 2 * line.pixels > vectors * kLanes : 4 * line.pixels > 3 * vectors * kLanes;
-  return fills && 4 * terms * c.o >= 3 * weights && weights <= GroupPixels::kMostWeights &&
+  return fills && 4 * terms * c.o >= 3 * weights && weights <= most &&
          vectors <= GroupPixels::kMostColumns && line.taps <= GroupPixels::kMostMasks / vectors;
 }
 
 bool HasGroupsAlongPixels(const Problem& problem) {
   // One group is not for the direct kernel where the CPU multiplies several terms at once.
-  const bool one = HasOneSmallGroup(problem) && PickedVectorUnit(problem.type).terms_each == 1;
+  const bool one = (HasOneSmallGroup(problem) || HasOneNarrowGroup(problem)) &&
+                   PickedVectorUnit(problem.type).terms_each == 1;
   if (!HasSmallGroups(problem) && !one) return false;
   const Problem p = WithLines(problem);
   return IsOfGroupsAlongPixels(MakeLargestPlainContraction(p), p);
