@@ -127,7 +127,7 @@ void ExpectCorners() {
       {{"", 1, 1, 456, 4, {5, 31}, {3, 3}, {1, 1}, {1, 1}, {1, 1}}, false},
       {{"", 1, 1, 64, 2, {64, 64}, {3, 3}, {1, 1}, {1, 1}, {1, 1}}, true},
       {{"", 1, 1, 64, 2, {128, 128}, {3, 3}, {1, 1}, {1, 1}, {1, 1}}, false},
-      {{"", 1, 1, 64, 2, {4, 31}, {3, 3}, {1, 1}, {1, 1}, {1, 1}}, true, kBF16},
+      {{"", 1, 1, 64, 2, {4, 31}, {3, 3}, {1, 1}, {1, 1}, {1, 1}}, true, kF16},
       {{"", 1, 1, 64, 2, {9, 63}, {3, 3}, {1, 1}, {1, 1}, {1, 1}}, false, kF16},
       // Of 16 bits: planes and phases as above, lines that are widened in several parts, and as
       // many elements as there is room for, and one line more.
