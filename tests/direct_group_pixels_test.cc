@@ -190,6 +190,23 @@ void ExpectManyChannels() {
   EXPECT_EQ(tally.other[0] + tally.other[1], 0);
 }
 
+// No channels or no o are few, too: nothing is divided by them, and the contraction writes what
+// there is.
+TEST(DirectGroupPixels, LeavesEmptySidesToTheContraction) {
+  for (const auto& [channels, o] : {Group{64, 0}, Group{0, 3}, Group{3, 0}, Group{0, 64}}) {
+    const BitsProblem problem{"", 1, 1, channels, o, {8, 16}, {3, 3}, {1, 1}, {1, 1}, {1, 1}};
+    for (const OpKind kind : {OpKind::kConvolution, OpKind::kConvolutionBackwardData,
+                              OpKind::kConvolutionBackwardWeights}) {
+      BitsCase item(problem, kind, DataType::kF32, {false, false}, false);
+      const Result<Plan> plan = item.MakePlan({.threads = 2});
+      ASSERT_TRUE(plan.ok()) << plan.status().message();
+      EXPECT_EQ(plan->kernel(), "contract") << channels << " " << o;
+      // Its time is asked for although it is refused.
+      EXPECT_NE(plan->Explain().find("direct refuses"), std::string::npos) << plan->Explain();
+    }
+  }
+}
+
 TEST(DirectGroupPixels, HasTheBitsOfContractOfManyChannels) {
   for (const int64_t target : hwy::SupportedAndGeneratedTargets()) {
     SCOPED_TRACE(hwy::TargetName(target));

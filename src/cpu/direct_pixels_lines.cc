@@ -100,7 +100,9 @@ bool IsAlongPixels(const Contraction& c, const Problem& p) {
 bool IsOfGroupsAlongPixels(const Contraction& c, const Problem& p) {
   constexpr int64_t kLanes = GroupPixels::kLanes;
   const GatherAxis& line = c.axes[kAxes - 1];
-  if (c.channels * c.o == 1) return false;  // IsAlongPixels, or turned: up to 5 times as fast
+  if (c.channels < 1 || c.o < 1) return false;
+  // IsAlongPixels, or turned: up to 5 times as fast.
+  if (c.channels == 1 && c.o == 1) return false;
   if (PickedVectorUnit(p.type).lanes != kLanes || p.out_type != p.type || c.sum_pixels ||
       c.o > GroupPixels::kMostOuts || p.axes[kAxes - 1].stride != 1 || p.x.s[kAxes - 1] != 1 ||
       p.y.s[kAxes - 1] != 1 || c.channels > GroupPixels::kMostOfFew) {
