@@ -235,10 +235,11 @@ template <TileRows kSome, class A, class B, int kRows, int kVectors>
 HWY_INLINE void MultiplySegment(A& a, B& b, int64_t length, V (&sums)[kRows][kVectors]) {
   const D d;
   // Rows whose factor is read once for each vector, and not once and then from a register (AVX-512;
-  // AVX2 cannot): of two vectors 32 instructions a term, not 40, which a core that two programs
-  // share is short of, and as many reads as it has ports for. On such a core tiles took 0.85 to
-  // 0.93 of the time, alone the same.
-  constexpr int kInMemory = kVectors == 2 ? RowsBefore(kSome, kRows, kRows) * 2 / 3 : 0;
+  // AVX2 cannot): of two vectors 36 instructions a term, not 40, which a core that two programs
+  // share is short of, but 20 reads, not 16, in the 12 cycles of two ports. (None, 4 or 8 of 12
+  // rows like that, GFLOP/s: Cascade Lake 150, 144, 134; a shared core of Sapphire Rapids 145, 150,
+  // 153.)
+  constexpr int kInMemory = kVectors == 2 ? RowsBefore(kSome, kRows, kRows) / 3 : 0;
 #pragma GCC unroll 4
   for (int64_t k = 0; k < length; ++k, a.Next(), b.Next()) {
     if constexpr (requires { a.Arrive(); }) a.Arrive();
@@ -407,6 +408,9 @@ TileFunction OfShape(int rows, int vectors) {
   if (rows == 4 && vectors == 3) return MultiplyTile<kSource, 4, 3>;
   return MultiplyTile<kSource, 2, 6>;
 #else
+#if CONVGRAD_HAS_AVX512
+  if (rows == 6 && vectors == 4) return MultiplyTile<kSource, 6, 4>;
+#endif
   if (rows == 12 && vectors == 2) return MultiplyTile<kSource, 12, 2>;
   if (rows == 8 && vectors == 3) return MultiplyTile<kSource, 8, 3>;
   return MultiplyTile<kSource, 4, 6>;
