@@ -114,6 +114,14 @@ struct Contraction {
   int64_t rows() const { return sum_pixels ? taps() * channels : images * pixels(); }
 };
 
+// Whether what the taps of a line of the kernel read for a pixel is one run of memory, channels
+// included: channels last, as first layers have few of them.
+inline bool HasTapRuns(const Contraction& c) {
+  const GatherAxis& axis = c.axes[kAxes - 1];
+  return axis.taps > 1 && c.channels <= 8 && (c.g.channel == 1 || c.channels == 1) &&
+         axis.tap_step <= 8 && c.g.at[kAxes - 1] * axis.tap_step == c.channels;
+}
+
 // wgrad: where a row of the result is, and how many rows from it on have the same tap.
 struct RowPlace {
   int64_t tap, channel, run;

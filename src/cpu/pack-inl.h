@@ -246,12 +246,7 @@ HWY_INLINE void PackTapLine(const Contraction& c, const T* g, const TapRun& run,
 template <class T>
 void PackTaps(const Contraction& c, const T* g, Range rows, const Chunk& chunk,
               const Panels<float>& panels) {
-  // Of few channels, next to each other: those of the taps of a line are one run, as long as the
-  // line of the kernel.
-  const GatherAxis& axis = c.axes[kAxes - 1];
-  const bool tap_lines = axis.taps > 1 && c.channels <= 8 && c.row_block == c.channels &&
-                         (c.g.channel == 1 || c.channels == 1) && axis.tap_step <= 8 &&
-                         c.g.at[kAxes - 1] * axis.tap_step == c.channels;
+  const bool tap_lines = HasTapRuns(c) && c.row_block == c.channels;
   ForEachTapRun(c, rows, chunk, tap_lines, [&](const TapRun& run) {
     tap_lines ? PackTapLine(c, g, run, panels) : PackTapPixels(c, g, run, {0, run.count}, panels);
   });

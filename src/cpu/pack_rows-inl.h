@@ -10,6 +10,7 @@
 
 #include <algorithm>
 
+#include "cpu/lines.h"
 #include "cpu/pack-inl.h"
 #include "cpu/tile.h"
 #include "hwy/highway.h"
@@ -47,24 +48,63 @@ HWY_INLINE void CopyRun(const T* from, int64_t stride, int64_t count, Pair* to) 
 }
 #endif
 
+// Some pixels of a run through one tap, from k0 on.
+template <class T, class E>
+HWY_INLINE void PackTapByRows(const T* g, const TapView& view, Range pixels, Range channels,
+                              E* row) {
+  const int64_t terms = channels.size(), depth = CeilDiv(terms, kTermsOf<E>);
+  const int64_t begin = std::clamp(view.begin, pixels.begin, pixels.end);
+  const int64_t end = std::clamp(view.end, begin, pixels.end);
+  for (int64_t i = pixels.begin; i < begin; ++i, row += kRowPitch) ZeroRow(row, depth);
+  for (int64_t i = begin; i < end; ++i, row += kRowPitch) {
+    CopyRun(g + (view.offset + (i - view.begin) * view.stride + channels.begin), 1, terms, row);
+  }
+  for (int64_t i = end; i < pixels.end; ++i, row += kRowPitch) ZeroRow(row, depth);
+}
+
 // a of fprop and dgrad, of channels that are next to each other: [pixel, (tap, channel)].
 template <class T, class E>
 void PackPixelsByRows(const Contraction& c, const T* g, Range pixels, const Chunk& chunk, E* to) {
   const Range channels = chunk.outer, taps = chunk.inner;
-  const int64_t terms = channels.size(), depth = CeilDiv(terms, kTermsOf<E>);
+  const int64_t depth = CeilDiv(channels.size(), kTermsOf<E>);
   const int64_t taps1 = c.axes[1].taps, taps2 = c.axes[2].taps;
   ForEachPixelRun(c, pixels, [&](int64_t image, const Walk3& pixel, int64_t done, int64_t count) {
     Walk3 tap(taps.begin, taps1, taps2);
     for (int64_t t = taps.begin, k0 = 0; t < taps.end; ++t, k0 += depth) {
       const TapView view = ViewThroughTap(c, image, pixel, count, tap);
-      E* row = to + done * kRowPitch + k0;
-      for (int64_t i = 0; i < view.begin; ++i, row += kRowPitch) ZeroRow(row, depth);
-      const T* from = g + (view.offset + channels.begin);
-      for (int64_t i = view.begin; i < view.end; ++i, row += kRowPitch, from += view.stride) {
-        CopyRun(from, 1, terms, row);
-      }
-      for (int64_t i = view.end; i < count; ++i, row += kRowPitch) ZeroRow(row, depth);
+      PackTapByRows(g, view, {0, count}, channels, to + done * kRowPitch + k0);
       if (++tap.at[2] == taps2) tap.NextRun(taps1);
+    }
+  });
+}
+
+// The same of all channels, where the taps of a line are one run of memory: copied together for
+// the pixels where all of them are inside, tap by tap for those at the ends of the line.
+template <class T>
+void PackTapRunsByRows(const Contraction& c, const T* g, Range pixels, Range taps, float* to) {
+  const int64_t taps1 = c.axes[1].taps, taps2 = c.axes[2].taps, channels = c.channels;
+  ForEachPixelRun(c, pixels, [&](int64_t image, const Walk3& pixel, int64_t done, int64_t count) {
+    float* row = to + done * kRowPitch;
+    Walk3 tap(taps.begin, taps1, taps2);
+    for (int64_t t = taps.begin; t < taps.end;) {
+      const int64_t more = std::min(taps2 - tap.at[2], taps.end - t);
+      const TapView view = ViewThroughTap(c, image, pixel, count, tap);
+      Walk3 last = tap;
+      last.at[2] += more - 1;
+      const TapView last_view = ViewThroughTap(c, image, pixel, count, last);
+      const int64_t begin = std::max(view.begin, last_view.begin);
+      const int64_t end = std::max(begin, std::min(view.end, last_view.end));
+      for (int64_t i = begin; i < end; ++i) {
+        const T* const from = g + (view.offset + (i - view.begin) * view.stride);
+        CopyRun(from, 1, more * channels, row + i * kRowPitch);
+      }
+      for (int64_t i = 0; i < more; ++i, ++t, ++tap.at[2], row += channels) {
+        if (end - begin == count) continue;
+        const TapView one = ViewThroughTap(c, image, pixel, count, tap);
+        PackTapByRows(g, one, {0, begin}, {0, channels}, row);
+        PackTapByRows(g, one, {end, count}, {0, channels}, row + end * kRowPitch);
+      }
+      if (tap.at[2] == taps2) tap.NextRun(taps1);
     }
   });
 }
@@ -114,7 +154,13 @@ void PackByRows(const Contraction& c, const T* g, Range side, const Chunk& chunk
                 E* to) {
   const int64_t end = CeilDiv(side.size(), mr) * mr, depth = ElementsOf(c, chunk, kTermsOf<E>);
   for (int64_t r = side.size(); r < end; ++r) ZeroRow(to + r * kRowPitch, depth);
-  c.sum_pixels ? PackTapsByRows(c, g, side, chunk, to) : PackPixelsByRows(c, g, side, chunk, to);
+  if (c.sum_pixels) return PackTapsByRows(c, g, side, chunk, to);
+  if constexpr (kTermsOf<E> == 1) {
+    if (CopiesTapRuns(c) && chunk.outer.size() == c.channels) {
+      return PackTapRunsByRows(c, g, side, chunk.inner, to);
+    }
+  }
+  PackPixelsByRows(c, g, side, chunk, to);
 }
 
 }  // namespace HWY_NAMESPACE

@@ -20,17 +20,18 @@ struct Shape {
 constexpr Shape kShapes32[] = {{12, 2}, {8, 3}, {4, 6}};
 static_assert(kShapes32[0].mr == Tiling::kMostRowsOfSingles);
 constexpr Shape kShapes16[] = {{6, 2}, {4, 3}, {2, 6}};
-// AVX-512, where a is pixels that are packed [k, row]: fewer instructions and reads a term (38 and
-// 14, of 12 rows 36 and 20), and lines of 14 are shared, too (lines.h). (3x3, channels first, 64 to
-// 256 channels, time of this / of 12 rows: Sapphire Rapids 0.79 to 0.83, Cascade Lake 0.93 to 1.02.
-// Where rows are copied, channels last, 0.9 and 1.05: it reads b twice as often.)
-constexpr Shape kShapesTurned[] = {{6, 4}, {12, 2}, {8, 3}, {4, 6}};
+// Where vectors go along o across pixels (PutsPixelsAcross): fewer instructions and reads a term
+// (38 and 14, of 12 rows 36 and 20), and lines of 14 are shared, too (lines.h). (3x3, 64 to 256
+// channels, time of this / of 12 rows: Sapphire Rapids 0.79 to 0.83, Cascade Lake 0.93 to 1.02.
+// Channels last, whose rows are copied, 0.9 and 1.05: it reads b twice as often; of few channels,
+// whose panels of six are moved by elements, up to 2.7.)
+constexpr Shape kShapesAcross[] = {{6, 4}, {12, 2}, {8, 3}, {4, 6}};
 // Four tile registers of AMX.
 constexpr Shape kShapesAmx[] = {{32, 2}, {16, 4}};
 
-std::span<const Shape> ShapesOf(const VectorUnit& unit, int64_t k_unit, bool turned) {
+std::span<const Shape> ShapesOf(const VectorUnit& unit, int64_t k_unit, bool pixels_across) {
   if (k_unit > 1) return kShapesAmx;
-  if (turned && unit.lanes > 8) return kShapesTurned;
+  if (pixels_across) return kShapesAcross;
   return unit.registers >= 32 ? std::span<const Shape>(kShapes32) : kShapes16;
 }
 
@@ -117,8 +118,7 @@ void ChooseShape(Tiling& t, const Contraction& c, int64_t m, int64_t n, const Ve
   double best = 0;
   // Of b, beside multiplying.
   const double packing = rates.b * rates.multiply_adds / static_cast<double>(m);
-  const bool turned = t.o_is_n && !t.a_by_rows && !c.sum_pixels;
-  for (const Shape& shape : ShapesOf(unit, t.k_unit, turned)) {
+  for (const Shape& shape : ShapesOf(unit, t.k_unit, t.pixels_across)) {
     const int nr = shape.vectors * unit.lanes;
     double use = Use(m, n, shape.mr, nr);
     if (!t.o_is_n && t.k_unit == 1) use *= GainOfLines(c, nr, packing, unit);
@@ -377,7 +377,8 @@ Tiling ChooseSides(const Contraction& c, const Chunks& chunks, const VectorUnit&
   // Phases as columns lie between each other: none of both sides is contiguous. Vectors go along
   // them, unless they fill half of the narrowest tile or less (3 channels in 4 phases, AVX-512).
   if (c.columns.channels > 0) t.o_is_n = c.o > unit.lanes && !LeavesOutRows(c, unit);
-  if (c.zipped || PutsPixelsAcross(c, unit)) t.o_is_n = true;
+  t.pixels_across = !t.o_is_n && !c.boxes && PutsPixelsAcross(c, unit);
+  if (c.zipped || t.pixels_across) t.o_is_n = true;
   if (c.o <= 4 && unit.lanes > 2 && !c.zipped) t.o_is_n = false;
   t.boxes = c.boxes;
   if (t.boxes) t.o_is_n = true;  // a panel of a for itself, b for all of them
@@ -385,7 +386,7 @@ Tiling ChooseSides(const Contraction& c, const Chunks& chunks, const VectorUnit&
   t.a_by_rows = unit.a_by_rows && t.o_is_n && !t.boxes &&
                 (c.sum_pixels ? c.g.channel != 1 && c.axes[kAxes - 1].pixel_step <= 2 &&
                                     c.g.at[kAxes - 1] == 1
-                              : c.g.channel == 1 && c.channels >= 4);
+                              : CopiesTapRuns(c) || (c.g.channel == 1 && c.channels >= 4));
   if (t.k_unit > 1) {  // always, and as many rows as other tiles have in three panels
     t.a_by_rows = true;
     t.a_panels = 1;
