@@ -127,5 +127,41 @@ TEST(ZippedPhases, ShareWhatTheyRead) {
   }
 }
 
+// What the taps of a line read is one run of memory, of which lines' ends are outside.
+TEST(PackedTapRuns, HaveEveryTapOfEveryPixel) {
+  const struct {
+    BitsProblem layer;
+    bool copies;
+  } cases[] = {
+      {{"", 2, 1, 3, 40, {9, 33}, {7, 7}, {2, 2}, {1, 1}, {3, 3}}, true},
+      {{"", 1, 1, 3, 33, {5, 4, 30}, {2, 3, 5}, {1, 2, 3}, {1, 2, 1}, {1, 2, 9}}, true},
+      {{"", 2, 1, 1, 35, {301}, {10}, {5}, {1}, {12}}, true},
+      {{"", 1, 1, 8, 64, {6, 40}, {3, 4}, {1, 4}, {1, 1}, {1, 2}}, true},
+      {{"", 1, 1, 3, 64, {2, 310}, {1, 150}, {1, 2}, {1, 1}, {0, 80}},
+       true},  // chunks of a channel
+      {{"", 2, 1, 3, 40, {9, 33}, {3, 3}, {1, 1}, {1, 1}, {1, 1}}, false},
+      {{"", 2, 1, 3, 40, {9, 33}, {3, 3}, {2, 2}, {1, 2}, {1, 1}}, false},
+  };
+  for (const int64_t target : hwy::SupportedAndGeneratedTargets()) {
+    const InstructionSet set(target);
+    for (const auto& [layer, copies] : cases) {
+      for (const DataType type : {DataType::kF32, DataType::kF16}) {
+        SCOPED_TRACE(testing::Message() << hwy::TargetName(target) << " " << layer.channels << " "
+                                        << layer.taps.back() << " taps");
+        BitsCase item(layer, OpKind::kConvolution, type, {true, false}, true);
+        FillWithIntegers(item);
+        const std::vector<char> expected = OracleBytes(item, 0);
+        const Options options{.threads = 2, .kernel = "contract"};
+        const std::string text = item.MakePlan(options)->Explain();
+        EXPECT_EQ(text.find("taps of a line are copied at once") != std::string::npos,
+                  copies && PickedVectorUnit(type).a_by_rows)
+            << text;
+        EXPECT_EQ(RunGuarded(item, options, true), expected);
+        EXPECT_EQ(RunGuarded(item, options, false, 1), expected);
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace convgrad::tests

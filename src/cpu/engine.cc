@@ -305,6 +305,7 @@ std::string TilingText(const Problem& problem, int threads, int64_t limit) {
                                        : c.axes[kAxes - 1].taps,
                           " taps")
                    : "",
+      t.a_by_rows && CopiesTapRuns(c) ? "; taps of a line are copied at once" : "",
       t.positions > 0 ? "; what taps read is packed once for all of them" : "",
       t.twins ? "; pixels are packed once for two phases" : "",
       t.boxes ? "; of taps, those that the pixels of a tile meet" : "", "; ", unit.name,
