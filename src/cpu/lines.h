@@ -135,13 +135,18 @@ inline Lines LinesOfColumns(const Contraction& c, int64_t width, int64_t columns
 static_assert(Chunks::kLongest <= kRowPitch && Chunks::kLongest / 2 <= kLinePitch);
 
 // Whether rows are copied, the taps of a line of the kernel as one: of every third pixel or fewer,
-// and of every second one of three channels, what is shared would be moved element by element
-// (Cascade Lake, time of this / of lines that are shared: 3 to 64 channels, 7x7 of stride 2 0.71; 3
-// to 96, 4x4 of stride 4 0.60; 1 to 64, 10 taps of stride 5 0.54; but 1 to 32, 20 taps of stride 2
-// 1.4, 3 to 64 3x3 1.04, 3x3x3 1.5).
+// and of every second one of three channels, few taps share what they read, and lines of up to
+// three channels are moved element by element (Cascade Lake, time of this / of what was done
+// before: 3 to 64 channels, 7x7 of stride 2 0.71, 3 to 32, 3x3 of stride 2 0.77; 3 to 96, 4x4 of
+// stride 4 0.60; 1 to 64, 10 taps of stride 5 0.54; but 1 to 32, 20 taps of stride 2 1.4, and of
+// stride 1, 3 to 64 3x3 1.04, 3x3x3 1.5, 8 to 64 3x3 1.3). A chunk must have all channels.
 inline bool CopiesTapRuns(const Contraction& c) {
-  return !c.sum_pixels && c.terms_each == 1 && HasTapRuns(c) &&
-         c.axes[kAxes - 1].pixel_step > (c.channels == 3 ? 1 : 2);
+  const GatherAxis& axis = c.axes[kAxes - 1];
+  constexpr int64_t kFewChannels = 3, kFewTaps = 4;  // for each pixel of the stride
+  return !c.sum_pixels && c.terms_each == 1 && c.channels <= kFewChannels &&
+         axis.pixel_step > (c.channels == 3 ? 1 : 2) && axis.taps / kFewTaps <= axis.pixel_step &&
+         axis.tap_step > 0 && c.g.at[kAxes - 1] <= kFewChannels && HasTapRuns(c) &&
+         MakeChunks(c).outer_block == c.channels;
 }
 
 // What a block shares. It never needs more memory than panels without sharing: half of the terms at

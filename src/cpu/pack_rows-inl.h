@@ -48,7 +48,7 @@ HWY_INLINE void CopyRun(const T* from, int64_t stride, int64_t count, Pair* to) 
 }
 #endif
 
-// Some pixels of a run through one tap, from k0 on.
+// Some pixels of a run through one tap. `row`: of the first of them.
 template <class T, class E>
 HWY_INLINE void PackTapByRows(const T* g, const TapView& view, Range pixels, Range channels,
                               E* row) {

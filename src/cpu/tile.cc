@@ -408,9 +408,6 @@ TileFunction OfShape(int rows, int vectors) {
   if (rows == 4 && vectors == 3) return MultiplyTile<kSource, 4, 3>;
   return MultiplyTile<kSource, 2, 6>;
 #else
-#if CONVGRAD_HAS_AVX512
-  if (rows == 6 && vectors == 4) return MultiplyTile<kSource, 6, 4>;
-#endif
   if (rows == 12 && vectors == 2) return MultiplyTile<kSource, 12, 2>;
   if (rows == 8 && vectors == 3) return MultiplyTile<kSource, 8, 3>;
   return MultiplyTile<kSource, 4, 6>;

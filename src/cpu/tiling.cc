@@ -20,18 +20,11 @@ struct Shape {
 constexpr Shape kShapes32[] = {{12, 2}, {8, 3}, {4, 6}};
 static_assert(kShapes32[0].mr == Tiling::kMostRowsOfSingles);
 constexpr Shape kShapes16[] = {{6, 2}, {4, 3}, {2, 6}};
-// Where vectors go along o across pixels (PutsPixelsAcross): fewer instructions and reads a term
-// (38 and 14, of 12 rows 36 and 20), and lines of 14 are shared, too (lines.h). (3x3, 64 to 256
-// channels, time of this / of 12 rows: Sapphire Rapids 0.79 to 0.83, Cascade Lake 0.93 to 1.02.
-// Channels last, whose rows are copied, 0.9 and 1.05: it reads b twice as often; of few channels,
-// whose panels of six are moved by elements, up to 2.7.)
-constexpr Shape kShapesAcross[] = {{6, 4}, {12, 2}, {8, 3}, {4, 6}};
 // Four tile registers of AMX.
 constexpr Shape kShapesAmx[] = {{32, 2}, {16, 4}};
 
-std::span<const Shape> ShapesOf(const VectorUnit& unit, int64_t k_unit, bool pixels_across) {
+std::span<const Shape> ShapesOf(const VectorUnit& unit, int64_t k_unit) {
   if (k_unit > 1) return kShapesAmx;
-  if (pixels_across) return kShapesAcross;
   return unit.registers >= 32 ? std::span<const Shape>(kShapes32) : kShapes16;
 }
 
@@ -118,7 +111,7 @@ void ChooseShape(Tiling& t, const Contraction& c, int64_t m, int64_t n, const Ve
   double best = 0;
   // Of b, beside multiplying.
   const double packing = rates.b * rates.multiply_adds / static_cast<double>(m);
-  for (const Shape& shape : ShapesOf(unit, t.k_unit, t.pixels_across)) {
+  for (const Shape& shape : ShapesOf(unit, t.k_unit)) {
     const int nr = shape.vectors * unit.lanes;
     double use = Use(m, n, shape.mr, nr);
     if (!t.o_is_n && t.k_unit == 1) use *= GainOfLines(c, nr, packing, unit);
@@ -319,7 +312,7 @@ void DropPositions(Tiling& t) {
 // The best that any tile makes of m x n.
 double BestUse(int64_t m, int64_t n, const VectorUnit& unit) {
   double best = 0;
-  for (const Shape& shape : ShapesOf(unit, 1, false)) {
+  for (const Shape& shape : ShapesOf(unit, 1)) {
     best = std::max(best, Use(m, n, shape.mr, shape.vectors * unit.lanes));
   }
   return best;
@@ -377,8 +370,7 @@ Tiling ChooseSides(const Contraction& c, const Chunks& chunks, const VectorUnit&
   // Phases as columns lie between each other: none of both sides is contiguous. Vectors go along
   // them, unless they fill half of the narrowest tile or less (3 channels in 4 phases, AVX-512).
   if (c.columns.channels > 0) t.o_is_n = c.o > unit.lanes && !LeavesOutRows(c, unit);
-  t.pixels_across = !t.o_is_n && !c.boxes && PutsPixelsAcross(c, unit);
-  if (c.zipped || t.pixels_across) t.o_is_n = true;
+  if (c.zipped || PutsPixelsAcross(c, unit)) t.o_is_n = true;
   if (c.o <= 4 && unit.lanes > 2 && !c.zipped) t.o_is_n = false;
   t.boxes = c.boxes;
   if (t.boxes) t.o_is_n = true;  // a panel of a for itself, b for all of them

@@ -34,24 +34,23 @@ struct Tiling {
   static constexpr int kMostColumns = 1024;      // of a block
 
   bool o_is_n = true;
-  bool pixels_across = false;  // o_is_n, though pixels are what is contiguous in the result
-  int mr = 8;                  // rows of a tile
-  int vectors = 3;             // columns of a tile, in vectors
-  int nr = 12;                 // vectors * lanes
-  int64_t mb = 0;              // rows of a block, a multiple of mr
-  int64_t nb = 0;              // columns of a block, a multiple of nr
-  int64_t tail_from = -1;      // rows, of the side that is not o, from here on; -1: none
-  int64_t tail_rows = 0;       // are cut into blocks of so many instead
-  int64_t terms_each = 1;      // of an element of a and b
-  int64_t k_unit = 1;          // depths of panels are multiples of it
-  int64_t kc = 0;              // depth of a block: terms of the longest chunk
-  int64_t kc_floats = 0;       // and the memory that its elements take
-  bool stores_last = false;    // after all chunks, column panel by column panel
-  bool keeps_c = false;        // c is kept between chunks
-  int results = 1;             // c of a task: 2 where two phases are zipped
-  bool twins = false;          // a is packed once for both; b has the columns of both
-  int64_t slots = 1;           // blocks that are worked on at a time
-  int64_t slot_floats = 0;     // workspace of each; 0: what fits on the stack
+  int mr = 8;                // rows of a tile
+  int vectors = 3;           // columns of a tile, in vectors
+  int nr = 12;               // vectors * lanes
+  int64_t mb = 0;            // rows of a block, a multiple of mr
+  int64_t nb = 0;            // columns of a block, a multiple of nr
+  int64_t tail_from = -1;    // rows, of the side that is not o, from here on; -1: none
+  int64_t tail_rows = 0;     // are cut into blocks of so many instead
+  int64_t terms_each = 1;    // of an element of a and b
+  int64_t k_unit = 1;        // depths of panels are multiples of it
+  int64_t kc = 0;            // depth of a block: terms of the longest chunk
+  int64_t kc_floats = 0;     // and the memory that its elements take
+  bool stores_last = false;  // after all chunks, column panel by column panel
+  bool keeps_c = false;      // c is kept between chunks
+  int results = 1;           // c of a task: 2 where two phases are zipped
+  bool twins = false;        // a is packed once for both; b has the columns of both
+  int64_t slots = 1;         // blocks that are worked on at a time
+  int64_t slot_floats = 0;   // workspace of each; 0: what fits on the stack
 
   // A small result of a long sum, which has too few blocks for the threads: so many chunks at a
   // time are summed side by side, each into a slab of its own, and the slabs are added in order. 0:
