@@ -145,8 +145,8 @@ inline bool CopiesTapRuns(const Contraction& c) {
   constexpr int64_t kFewChannels = 3, kFewTaps = 4;  // for each pixel of the stride
   return !c.sum_pixels && c.terms_each == 1 && c.channels <= kFewChannels &&
          axis.pixel_step > (c.channels == 3 ? 1 : 2) && axis.taps / kFewTaps <= axis.pixel_step &&
-         axis.tap_step > 0 && c.g.at[kAxes - 1] <= kFewChannels && HasTapRuns(c) &&
-         MakeChunks(c).outer_block == c.channels;
+         axis.tap_step > 0 && c.g.at[kAxes - 1] > 0 && c.g.at[kAxes - 1] <= kFewChannels &&
+         HasTapRuns(c) && MakeChunks(c).outer_block == c.channels;
 }
 
 // What a block shares. It never needs more memory than panels without sharing: half of the terms at
