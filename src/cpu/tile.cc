@@ -237,8 +237,7 @@ HWY_INLINE void MultiplySegment(A& a, B& b, int64_t length, V (&sums)[kRows][kVe
   // Rows whose factor is read once for each vector, and not once and then from a register (AVX-512;
   // AVX2 cannot): of two vectors 36 instructions a term, not 40, which a core that two programs
   // share is short of, but 20 reads, not 16, in the 12 cycles of two ports. (None, 4 or 8 of 12
-  // rows like that, GFLOP/s: Cascade Lake 150, 144, 134; a shared core of Sapphire Rapids 145, 150,
-  // 153.)
+  // rows like that, GFLOP/s: Cascade Lake 150, 144, 134; Sapphire Rapids, busy, 145, 150, 153.)
   constexpr int kInMemory = kVectors == 2 ? RowsBefore(kSome, kRows, kRows) / 3 : 0;
 #pragma GCC unroll 4
   for (int64_t k = 0; k < length; ++k, a.Next(), b.Next()) {
