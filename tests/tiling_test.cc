@@ -27,7 +27,7 @@ constexpr VectorUnit kUnits[] = {{"SCALAR", 1, 32, true},
 
 Contraction Largest(const Problem& problem, const VectorUnit& unit) {
   Contraction c = MakeLargestContraction(problem);
-  const int64_t terms_each = c.terms_each = TermsEach(c, unit);
+  const int64_t terms_each = c.terms_each = TermsEach(problem, c, unit);
   if (HasBoxes(problem, c, unit)) c = MakeLargestContraction(problem, true);
   c.terms_each = terms_each;
   return c;

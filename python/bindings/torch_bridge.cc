@@ -267,9 +267,12 @@ bool TorchTensor::empty() const {
 }
 
 TorchBridge::TorchBridge(nb::module_ torch, nb::callable own_forward, nb::callable own_backward,
-                         nb::callable results_last, nb::callable keeps_weight, bool asks_for_images)
+                         nb::callable traced_forward, nb::callable results_last,
+                         nb::callable keeps_weight, bool asks_for_images)
     : own_forward_(std::move(own_forward)),
       own_backward_(std::move(own_backward)),
+      traced_forward_(std::move(traced_forward)),
+      tracing_state_(torch.attr("_C").attr("_get_tracing_state")),
       results_last_(std::move(results_last)),
       keeps_weight_(std::move(keeps_weight)),
       empty_strided_(torch.attr("empty_strided")),
@@ -464,6 +467,9 @@ nb::object TorchBridge::ForwardKernel(const nb::args& arguments) const {
   const nb::handle all = arguments;
   const auto at = [all](int i) { return nb::handle(PyTuple_GET_ITEM(all.ptr(), i)); };
   if (arguments.size() < 9) throw nb::type_error("expected the arguments of aten::convolution");
+  // PyTorch traces aten::_convolution, which its own kernel of aten::convolution calls, not the
+  // latter: what is called in its place, memory for the result alone, would be the trace.
+  if (arguments.size() == 9 && !tracing_state_().is_none()) return traced_forward_(*arguments);
   if (report_.is_valid()) return nb::object(report_)("forward", arguments);
   if (forward_) {
     nb::object result =
@@ -502,9 +508,11 @@ int TorchBridge::OtherThreads() { return living_threads - (this_thread.counted ?
 
 void BindTorchBridge(nb::module_& module) {
   nb::class_<TorchBridge>(module, "TorchBridge")
-      .def(nb::init<nb::module_, nb::callable, nb::callable, nb::callable, nb::callable, bool>(),
+      .def(nb::init<nb::module_, nb::callable, nb::callable, nb::callable, nb::callable,
+                    nb::callable, bool>(),
            nb::arg("torch"), nb::arg("own_forward"), nb::arg("own_backward"),
-           nb::arg("results_last"), nb::arg("keeps_weight"), nb::arg("asks_for_images"))
+           nb::arg("traced_forward"), nb::arg("results_last"), nb::arg("keeps_weight"),
+           nb::arg("asks_for_images"))
       .def_prop_ro("library_seconds", &TorchBridge::library_seconds)
       .def("replace", &TorchBridge::Replace, nb::arg("forward"), nb::arg("backward"))
       .def("set_report", &TorchBridge::SetReport, nb::arg("report").none())

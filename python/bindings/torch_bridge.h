@@ -50,9 +50,12 @@ class TorchBridge {
   // asked for volumes, and for images if `asks_for_images`: all but old PyTorch say yes there.
   // keeps_weight(the same) says whether the gradient of a weight that is dense both with channels
   // first and with channels last (kernels of one tap, one channel) has them first then.
+  // traced_forward(the arguments of aten::convolution) is PyTorch's aten::_convolution, by the
+  // dispatcher: the operator that torch.jit.trace writes down.
   TorchBridge(nanobind::module_ torch, nanobind::callable own_forward,
-              nanobind::callable own_backward, nanobind::callable results_last,
-              nanobind::callable keeps_weight, bool asks_for_images);
+              nanobind::callable own_backward, nanobind::callable traced_forward,
+              nanobind::callable results_last, nanobind::callable keeps_weight,
+              bool asks_for_images);
 
   // What PyTorch's dispatcher calls, with the arguments of aten::convolution (aten::_convolution
   // has more of them) and of aten::convolution_backward.
@@ -101,7 +104,8 @@ class TorchBridge {
   nanobind::handle Guard() const;
   Options RunOptions() const;
 
-  nanobind::object own_forward_, own_backward_, results_last_, keeps_weight_;
+  nanobind::object own_forward_, own_backward_, traced_forward_, tracing_state_, results_last_,
+      keeps_weight_;
   nanobind::object report_;                  // not valid: none
   bool forward_ = false, backward_ = false;  // replaced; under the interpreter's lock
   nanobind::object empty_strided_, empty_like_, plain_tensor_, cpu_, no_overrides_, count_modes_,

@@ -48,6 +48,7 @@ class TorchBridge:
         torch: Any,
         own_forward: Callable[..., Any],
         own_backward: Callable[..., Any],
+        traced_forward: Callable[..., Any],
         results_last: Callable[..., bool],
         keeps_weight: Callable[..., bool],
         asks_for_images: bool,

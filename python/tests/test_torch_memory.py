@@ -43,6 +43,8 @@ def in_memory(tensor):
 @pytest.mark.parametrize("transposed", [False, True])
 @pytest.mark.parametrize("rank", [1, 2, 3])
 def test_strides_are_pytorchs(rank, transposed, dtype, threads):
+    if transposed and dtype == torch.bfloat16 and convgrad.torch._OLD_RULES:
+        pytest.skip("PyTorch 1.13 computes a plain convolution where oneDNN has bf16 (AVX-512)")
     before = torch.get_num_threads()
     torch.set_num_threads(threads)
     wrong, count = [], 0

@@ -42,8 +42,10 @@ def test_sample_inputs(name, dtype):
             grads = torch.autograd.grad(y, tensors, dy.reshape(y.shape).to(leaves_type))
             return [y.detach(), *grads]
 
+        # PyTorch 1.13 computes a plain convolution there, where oneDNN has bf16 (AVX-512).
+        wrong = "transpose" in name and dtype == torch.bfloat16 and convgrad.torch._OLD_RULES
         try:
-            own = call()
+            own = None if wrong else call()
         except RuntimeError as error:  # before PyTorch 2.1
             assert dtype == torch.float16 and "not implemented for 'Half'" in str(error)
             own = None

@@ -321,7 +321,7 @@ std::string DirectRefusal(const Problem& problem, int threads, int64_t limit) {
     } else if (!HasOneSmallGroup(problem)) {
       return "phases of its stride are columns of one contraction";
     }
-    if (PickedVectorUnit(problem.type).terms_each > 1) {
+    if (TermsEach(problem, PickedVectorUnit(problem.type)) > 1) {
       return "there is one group, of which this CPU multiplies several terms at once";
     }
   }

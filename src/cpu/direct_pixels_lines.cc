@@ -130,9 +130,9 @@ bool IsOfGroupsAlongPixels(const Contraction& c, const Problem& p) {
 }
 
 bool HasGroupsAlongPixels(const Problem& problem) {
-  // One group is not for the direct kernel where the CPU multiplies several terms at once.
+  // One group is not for the direct kernel where several of its terms are multiplied at once.
   const bool one = (HasOneSmallGroup(problem) || HasOneNarrowGroup(problem)) &&
-                   PickedVectorUnit(problem.type).terms_each == 1;
+                   TermsEach(problem, PickedVectorUnit(problem.type)) == 1;
   if (!HasSmallGroups(problem) && !one) return false;
   const Problem p = WithLines(problem);
   return IsOfGroupsAlongPixels(MakeLargestPlainContraction(p), p);

@@ -99,7 +99,7 @@ class Contractions {
       : problem_(OneSample(problem)),
         unit_(PickedVectorUnit(problem.type)),
         largest_(MakeLargestContraction(problem_)) {
-    const int64_t terms_each = HasSmallGroups(problem) ? 1 : TermsEach(largest_, unit_);
+    const int64_t terms_each = TermsEach(problem, largest_, unit_);
     largest_.terms_each = terms_each;
     if (HasBoxes(problem_, largest_, unit_)) {
       largest_ = MakeLargestContraction(problem_, true);
@@ -176,7 +176,9 @@ std::string WayOf(DataType type, const VectorUnit& unit, int64_t terms_each, con
   if (type == DataType::kF16) return Join(kWidened, "no instruction for it is faster");
   if (unit.terms_each == 1) return Join(kWidened, "no instruction for it, or none that is faster");
   return Join(kWidened, unit.bf16_instruction,
-              c.channels == 1 ? " has no use for one channel" : " takes sums of up to 216 taps");
+              c.channels == 1                             ? " has no use for one channel"
+              : c.taps() > Chunks::kLongestOfElements / 4 ? " takes sums of up to 216 taps"
+                                                          : " is no faster for so few channels");
 }
 
 }  // namespace

@@ -90,9 +90,10 @@ struct Tiling {
   }
 };
 
-// What a contraction makes of the terms that a unit sums at once: the same for all phases if asked
-// for the largest.
-int64_t TermsEach(const Contraction& largest, const VectorUnit& unit);
+// What the contractions of a problem make of the terms that a unit sums at once: the same for all
+// phases and for every layout. Their sums depend on it.
+int64_t TermsEach(const Problem& problem, const Contraction& largest, const VectorUnit& unit);
+int64_t TermsEach(const Problem& problem, const VectorUnit& unit);
 
 // Whether so much is padding that a panel of pixels is packed with the box of taps that they meet.
 // `largest`: without boxes. Decides speed, never a result.
