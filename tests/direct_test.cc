@@ -413,17 +413,20 @@ TEST(Direct, IsChosenForGroupsOfFewChannels) {
         EXPECT_EQ(KernelOf(64, 1, 1, kind, type, last), "direct") << what;
         EXPECT_EQ(KernelOf(16, 4, 4, kind, type, last), "direct") << what;
         EXPECT_EQ(KernelOf(4, 16, 16, kind, type, last), "direct") << what;
-        // One group of as many channels fills a tile, of which 16 lanes along pixels are faster.
+        // One group of as many channels fills a tile, and vectors of 16 lanes.
         const VectorUnit unit = PickedVectorUnit(type);
-        const bool along_pixels =
-            unit.lanes == 16 && unit.terms_each == 1 && !last && !WritesWeights(kind);
-        EXPECT_EQ(KernelOf(1, 16, 16, kind, type, last), along_pixels ? "direct" : "contract")
-            << what;
+        const bool fills = unit.lanes == 16 && unit.terms_each == 1;
+        EXPECT_EQ(KernelOf(1, 16, 16, kind, type, last), fills ? "direct" : "contract") << what;
         // Images can be groups, but not where they are summed: then there is one lane of a vector.
-        const bool contracts = HasWideBlocks() || PickedVectorUnit(type).terms_each > 1;
         EXPECT_EQ(KernelOf(1, 1, 1, kind, type, last, 16),
-                  WritesWeights(kind) && contracts ? "contract" : "direct")
+                  WritesWeights(kind) && unit.terms_each > 1 ? "contract" : "direct")
             << what;
+        // AMX has no use for two channels, which run as those of f32 do.
+        if (unit.k_unit > 1 && !WritesWeights(kind)) {
+          EXPECT_EQ(KernelOf(1, 2, 2, kind, type, last),
+                    KernelOf(1, 2, 2, kind, DataType::kF32, last))
+              << what;
+        }
         EXPECT_EQ(KernelOf(4, 17, 17, kind, type, last), "contract") << what;
         EXPECT_EQ(KernelOf(4, 4, 17, kind, type, last), "contract") << what;
       }

@@ -12,6 +12,7 @@ namespace {
 
 constexpr VectorUnit kWidens = {"AVX3", 16, 32, true};
 constexpr VectorUnit kPairs = {"AVX3 with AMX", 16, 32, true, 1 << 20, 2, 16};
+constexpr VectorUnit kDotProducts = {"AVX3 with AVX512-BF16", 16, 32, true, 1 << 20, 2};
 constexpr VectorUnit kQuads = {"NEON with BFMMLA", 4, 32, false, 1 << 20, 4};
 
 Problem Layer(Pass pass, int64_t ci, int64_t co, int64_t taps, int64_t stride, bool last,
@@ -86,6 +87,7 @@ TEST(TermsEach, OfFewOutputsOrChannelsAreWidenedWherePairsAreNotFaster) {
         << " taps, stride " << r.stride;
     EXPECT_EQ(TermsOf(r.pass, r.ci, r.co, r.taps, r.stride, kWidens), 1);
     EXPECT_EQ(TermsOf(r.pass, r.ci, r.co, r.taps, r.stride, kQuads), 4);
+    EXPECT_EQ(TermsOf(r.pass, r.ci, r.co, r.taps, r.stride, kDotProducts), 2);
   }
 }
 
@@ -99,6 +101,7 @@ TEST(TermsEach, AreNoneOfOneChannelOfManyTapsAndOfSmallGroups) {
     for (const Pass pass : {Pass::kFprop, Pass::kDgrad, Pass::kWgrad}) {
       EXPECT_EQ(TermsOf(pass, 16, 16, 3, 1, unit, 2), 1);
       EXPECT_EQ(TermsOf(pass, 17, 16, 3, 1, unit, 2), unit.terms_each);
+      EXPECT_EQ(TermsOf(pass, 32, 4, 3, 1, unit, 2), unit.terms_each);
     }
   }
 }

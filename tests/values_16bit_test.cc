@@ -152,7 +152,7 @@ TEST(Values16Bit, EveryPatternComesBack) {
           SetPatterns(forward.x().buffer);
           ASSERT_NE(forward.Run({.threads = 1}), 0u);
           ExpectPatterns(type, forward.y().buffer, Flushes(forward));
-          const int64_t widened = PickedVectorUnit(type).terms_each == 2 ? 2 : 1;
+          const int64_t widened = PickedVectorUnit(type).k_unit > 1 ? 2 : 1;
           ASSERT_EQ(Flushes(forward), PickedVectorUnit(type).terms_each > 1 && channels > widened);
           const BitsProblem dgrad{"patterns", 1, 1, 1, channels, {kPatterns}, {1}, {1}, {1}, {0}};
           BitsCase backward(dgrad, OpKind::kConvolutionBackwardData, type, layout, false);

@@ -107,7 +107,7 @@ def _make_bridge() -> _core.TorchBridge:
         torch,
         lambda *arguments: own(*arguments[:9], *_MORE),
         _own_kernel("convolution_backward"),
-        lambda *arguments: torch.ops.aten._convolution.default(*arguments, *_MORE),
+        _own_kernel("convolution"),
         _results_last,
         _keeps_weight,
         _OLD_RULES,

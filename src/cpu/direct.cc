@@ -571,9 +571,17 @@ double DirectSeconds(const Problem& problem, int threads) {
   const double filled = of_groups                                  ? GroupPixels::FilledShare(c)
                         : IsAlongPixels(c, p) || IsAlongTaps(c, p) ? 1.0
                                                                    : used / (vectors * unit.lanes);
-  const double share = full * filled;
+  // One group, 16 lanes (Sapphire Rapids): of o that are no fours, of more than a few channels, a
+  // quarter of that; and where lines are turned to have lanes of channels, for one tap alone, 2.5
+  // GB/s, where a contraction takes pixels as they are (1x1: 3 to 10 times its time).
+  const bool wide = p.groups == 1 && unit.lanes == 16 && !c.sum_pixels;
+  const bool pixels = of_groups || IsAlongPixels(c, p);
+  const bool odd = wide && !pixels && c.o > 4 && c.o % 4 != 0 && c.channels > 4;
+  const bool turns = wide && !pixels && c.g.channel != 1 && c.taps() == 1;
+  const double share = full * filled * (odd ? 0.25 : 1);
   const double per_second = MultiplyAddsPerSecond(unit) * share * threads;
-  return std::max(CountMultiplyAdds(problem) / per_second, CountBytes(problem) / (10e9 * threads));
+  const double bytes_per_second = (turns ? 2.5e9 : 10e9) * threads;
+  return std::max(CountMultiplyAdds(problem) / per_second, CountBytes(problem) / bytes_per_second);
 }
 
 }  // namespace convgrad

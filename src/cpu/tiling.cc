@@ -394,15 +394,16 @@ Tiling ChooseSides(const Contraction& c, const Chunks& chunks, const VectorUnit&
   return t;
 }
 
-// Few outputs, or few channels: packing takes more than multiplying, elements are mostly filled up,
-// and the direct kernel does not pack. Sapphire Rapids, AMX, one group of 1 to 256 channels, 1x1 to
-// 7x7, time widened / by the instruction, both layouts: to 1 to 4 outputs, of up to 16 channels 0.1
-// to 1.0, of 32 0.3 to 2.2 (geometric mean 0.8), of 64 0.3 to 2.9 (1.2). Of 2 to 4 channels to 6 to
-// 16 outputs 0.2 to 1.5 of stride one, 0.3 to 3 of stride two. With quads, which have not been
-// timed, nothing is.
-bool IsFasterWidened(const Problem& p, const Contraction& c, const VectorUnit& unit) {
+// One group of few outputs or few channels: packing takes more than multiplying, elements are
+// mostly filled up, and the direct kernel, which sums no elements, does not pack. Sapphire Rapids,
+// AMX, 1 to 256 channels, 1x1 to 7x7, time widened / by the instruction, both layouts: to 1 to 4
+// outputs, of up to 16 channels 0.1 to 1.0, of 32 0.3 to 2.2 (geometric mean 0.8), of 64 0.3 to 2.9
+// (1.2). Of 2 to 4 channels to 6 to 16 outputs 0.2 to 1.5 of stride one, 0.3 to 3 of stride two. No
+// other instruction has been timed, and none is left out.
+bool HasFewForPairs(const Problem& p, const Contraction& c, const VectorUnit& unit) {
   constexpr int64_t kFew = 4, kMostChannels = 32, kMostOutputs = 16;
-  if (unit.terms_each != kTermsOf<Pair>) return false;
+  const bool amx = unit.terms_each == kTermsOf<Pair> && unit.k_unit > 1;
+  if (!amx || p.groups != 1) return false;
   if (c.o <= kFew) return c.channels <= kMostChannels;
   bool strided = false;
   for (const Axis& axis : p.axes) strided |= axis.stride > 1 && p.pass == Pass::kFprop;
@@ -417,7 +418,7 @@ int64_t TermsEach(const Problem& p, const Contraction& c, const VectorUnit& unit
   // Then a chunk never takes more memory than one of floats: its taps times its channels, filled
   // up, are at most kLongestOfElements.
   const bool fits = c.taps() <= Chunks::kLongestOfElements / 4;
-  return c.channels > 1 && fits && !IsFasterWidened(p, c, unit) ? unit.terms_each : 1;
+  return c.channels > 1 && fits && !HasFewForPairs(p, c, unit) ? unit.terms_each : 1;
 }
 
 int64_t TermsEach(const Problem& p, const VectorUnit& unit) {
