@@ -577,7 +577,7 @@ double DirectSeconds(const Problem& problem, int threads) {
   const bool wide = p.groups == 1 && unit.lanes == 16 && !c.sum_pixels;
   const bool pixels = of_groups || IsAlongPixels(c, p);
   const bool odd = wide && !pixels && c.o > 4 && c.o % 4 != 0 && c.channels > 4;
-  const bool turns = wide && !pixels && c.g.channel != 1 && c.taps() == 1;
+  const bool turns = wide && !pixels && c.taps() == 1 && c.g.channel != 1 && c.v.o != 1;
   const double share = full * filled * (odd ? 0.25 : 1);
   const double per_second = MultiplyAddsPerSecond(unit) * share * threads;
   const double bytes_per_second = (turns ? 2.5e9 : 10e9) * threads;

@@ -353,17 +353,20 @@ double ShareOfTile(const Problem& p) {
 double DelayOfOneSmallGroup(const Problem& p) {
   constexpr int64_t kLanes = 16, kNearlyFull = 12;
   constexpr double kOneChannel = 8, kTwoChannels = 4, kFullVector = 4, kFours = 2, kSquare = 1.3;
-  const bool of_fours = p.ci == p.co && p.ci % 4 == 0;
   if (p.pass == Pass::kWgrad) {
-    if (p.ci <= 2) return p.ci == 1 ? kOneChannel : kTwoChannels;
-    return p.co == kLanes && p.ci > 4 ? kFullVector : of_fours ? kSquare : 1;
+    if (p.ci == 1) return p.co > 8 ? kFours : kOneChannel;
+    if (p.ci == 2) return kTwoChannels;
+    if (p.co == kLanes && p.ci > 4) return kFullVector;
+    return p.ci == p.co && p.ci % 4 == 0 ? kSquare : 1;
   }
   if (p.x.c != 1) return 1;
   const int64_t channels = p.pass == Pass::kFprop ? p.ci : p.co;
   const int64_t o = p.pass == Pass::kFprop ? p.co : p.ci;
-  if (channels == 1) return o > 4 ? kOneChannel : 1;
+  bool one_tap = true;
+  for (const Axis& axis : p.axes) one_tap = one_tap && axis.taps == 1;
+  if (channels == 1) return o > 4 && !one_tap ? kOneChannel : 1;
   if (o == kLanes) return channels >= kNearlyFull ? kFullVector : 1;
-  return channels == 4 && o > 4 && o % 4 == 0 ? kFours : of_fours ? kSquare : 1;
+  return channels == 4 && o > 4 && o % 4 == 0 ? kFours : 1;
 }
 
 // Products of tiles with padding, as a multiple of those inside, of all passes (PaddedMultiple, by

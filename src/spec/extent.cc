@@ -13,7 +13,12 @@ Status Invalid(std::string message) { return {StatusCode::kInvalidShape, std::mo
 
 Int128 Magnitude(int64_t value) { return value < 0 ? -Int128{value} : Int128{value}; }
 
-Int128 FloorDiv(Int128 a, Int128 b) { return a / b - (a % b != 0 && a < 0); }
+// b > 0. Numbers of 64 bits, which nearly all are, are divided several times as fast as such.
+Int128 FloorDiv(Int128 a, Int128 b) {
+  const int64_t a64 = static_cast<int64_t>(a), b64 = static_cast<int64_t>(b);
+  if (a == a64 && b == b64) return a64 / b64 - (a64 % b64 != 0 && a64 < 0);
+  return a / b - (a % b != 0 && a < 0);
+}
 
 // Looks for steps along axes that lead from one place to another: start + sum step[a] * stride[a]
 // in [from, to], with step[a] in [least[a], most[a]]. Axes are visited from the largest stride
