@@ -349,7 +349,7 @@ double ShareOfTile(const Problem& p) {
 // to share what is packed with, or the direct kernel's vectors are full. (Sapphire Rapids, f32,
 // 1728 problems of 1 to 16 channels, 1x1 to 7x7, both layouts: with these the chosen kernel
 // takes 1.04 times the time of the better one, geometric mean, without them 1.15; three times and
-// more 7 of them, without 64.)
+// more 5 of them, without 64.)
 double DelayOfOneSmallGroup(const Problem& p) {
   constexpr int64_t kLanes = 16, kNearlyFull = 12;
   constexpr double kOneChannel = 8, kTwoChannels = 4, kFullVector = 4, kFours = 2, kSquare = 1.3;
