@@ -28,14 +28,7 @@ Problem Layer(Pass pass, int64_t ci, int64_t co, int64_t taps, int64_t stride, b
     p.axes[a] = {.in = 12 * stride, .out = 12, .taps = taps, .stride = stride, .pad = taps / 2};
   }
   SetDenseStrides(p);
-  if (last) {
-    for (auto [strides, channels] : {std::pair{&p.x, ci * groups}, {&p.y, co * groups}}) {
-      const int64_t width = strides == &p.x ? 12 * stride : 12;
-      strides->c = 1;
-      strides->s = {width * width * channels, width * channels, channels};
-      strides->n = width * width * channels;
-    }
-  }
+  if (last) ToChannelsLast(p);
   return p;
 }
 

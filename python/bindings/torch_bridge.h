@@ -50,8 +50,8 @@ class TorchBridge {
   // asked for volumes, and for images if `asks_for_images`: all but old PyTorch say yes there.
   // keeps_weight(the same) says whether the gradient of a weight that is dense both with channels
   // first and with channels last (kernels of one tap, one channel) has them first then.
-  // traced_forward(the arguments of aten::convolution) is PyTorch's aten::_convolution, by the
-  // dispatcher: the operator that torch.jit.trace writes down.
+  // traced_forward is PyTorch's kernel of aten::convolution: it calls aten::_convolution through
+  // the dispatcher, which is what torch.jit.trace writes down.
   TorchBridge(nanobind::module_ torch, nanobind::callable own_forward,
               nanobind::callable own_backward, nanobind::callable traced_forward,
               nanobind::callable results_last, nanobind::callable keeps_weight,
