@@ -299,6 +299,13 @@ int64_t PhaseInOrder(const Problem& p, int64_t i) {
 
 namespace {
 
+// Columns are phases of all axes with a stride.
+void SetColumns(const Problem& p, Contraction& c) {
+  for (int a = 0; a < kAxes; ++a) c.columns.taps[a] = p.axes[a].taps;
+  c.columns.channels = c.o;
+  c.o *= c.columns.phases[0] * c.columns.phases[1] * c.columns.phases[2];
+}
+
 // The axes of a phase, as they are merged.
 Contraction OfPhase(const Problem& p, int64_t group, int64_t phase, bool odd) {
   const bool dgrad = p.pass == Pass::kDgrad;
@@ -322,9 +329,7 @@ Contraction OfPhase(const Problem& p, int64_t group, int64_t phase, bool odd) {
     phase /= Phases(axis);
   }
   if (columns) {
-    for (int a = 0; a < kAxes; ++a) c.columns.taps[a] = p.axes[a].taps;
-    c.columns.channels = c.o;
-    c.o *= c.columns.phases[0] * c.columns.phases[1] * c.columns.phases[2];
+    SetColumns(p, c);
   } else {
     CropTaps(c);
     MoveUnitAxisFirst(c);
@@ -391,6 +396,24 @@ Contraction MakePlainContraction(const Problem& p, int64_t phase) {
   CropTaps(c);
   c.line = c.axes[kAxes - 1].pixels;
   return c;
+}
+
+int64_t CountUnmergedPhases(const Problem& p) {
+  return HasPhaseColumns(p) ? 1 : CountPlainPhases(p);
+}
+
+Contraction MakeUnmergedContraction(const Problem& p, int64_t phase) {
+  if (!HasPhaseColumns(p)) return MakePlainContraction(p, phase);
+  Contraction c = OfGroup(p, 0);
+  for (int a = 0; a < kAxes; ++a) {
+    p.axes[a].stride > 1 ? SetPhaseColumns(p.axes[a], a, c) : SetPhase(p, a, 0, c);
+  }
+  SetColumns(p, c);
+  return c;
+}
+
+Contraction MakeLargestUnmergedContraction(const Problem& p) {
+  return HasPhaseColumns(p) ? MakeUnmergedContraction(p, 0) : MakeLargestPlainContraction(p);
 }
 
 std::array<Range, kAxes> LiveTaps(const Problem& p) {

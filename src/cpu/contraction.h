@@ -169,6 +169,11 @@ int64_t CountPlainPhases(const Problem& problem);
 Contraction MakePlainContraction(const Problem& problem, int64_t phase);
 Contraction MakeLargestPlainContraction(const Problem& problem);
 
+// The same, with phases as columns where the order of the sum has them.
+int64_t CountUnmergedPhases(const Problem& problem);
+Contraction MakeUnmergedContraction(const Problem& problem, int64_t phase);
+Contraction MakeLargestUnmergedContraction(const Problem& problem);
+
 // fprop, wgrad: the taps through which any output position reads inside x. No contraction has the
 // others, so that a wgrad leaves them to FillDeadTaps.
 std::array<Range, kAxes> LiveTaps(const Problem& problem);

@@ -3,6 +3,7 @@
 #include "core/text.h"
 #include "cpu/direct.h"
 #include "cpu/engine.h"
+#include "cpu/flat.h"
 #include "ref/oracle.h"
 
 namespace convgrad {
@@ -52,6 +53,20 @@ constexpr KernelRow kDirect{
     .per_sample = true,
 };
 
+constexpr KernelRow kFlat{
+    .name = "flat",
+    .summary = "few outputs: channels copied to planes, vectors along pixels of lines and images",
+    .refusal = FlatRefusal,
+    .cost = [](const Problem& problem, int threads) { return FlatSeconds(problem, threads); },
+    .error_bound = ContractionErrorBound,
+    .workspace_bytes =
+        [](const Problem& problem, int threads, int64_t limit) {
+          return FlatTilingOf(problem, threads, limit).workspace_bytes();
+        },
+    .tile = FlatText,
+    .run = RunFlat,
+};
+
 constexpr KernelRow kOracle{
     .name = "oracle",
     .summary = "f64 loop nests, one output element at a time, rounded once: exact and slow",
@@ -80,7 +95,7 @@ constexpr KernelRow kOracle{
     .only_by_name = true,
 };
 
-constexpr KernelRow kTable[] = {kDirect, kContract, kOracle};
+constexpr KernelRow kTable[] = {kDirect, kFlat, kContract, kOracle};
 
 }  // namespace
 

@@ -1,0 +1,345 @@
+#include "cpu/flat.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <numeric>
+
+#include "core/text.h"
+#include "cpu/engine.h"
+#include "cpu/flat_sums.h"
+#include "cpu/multiply_rate.h"
+#include "cpu/tiling.h"
+
+namespace convgrad {
+namespace {
+
+constexpr int64_t kCacheLine = 16;  // floats
+
+// Of extents: a product of those that fit into memory has no more than 2^40.
+constexpr int64_t kFar = int64_t{1} << 31;
+
+int64_t RoundUp(int64_t value, int64_t unit) { return CeilDiv(value, unit) * unit; }
+
+// Distance of a tap from the one that reads first.
+int64_t DistanceOf(const GatherAxis& axis, int64_t tap) {
+  return (axis.tap_step < 0 ? axis.taps - 1 - tap : tap) * std::abs(axis.tap_step);
+}
+
+// Distances of taps are the same residues again after so many.
+int64_t PeriodOf(const GatherAxis& axis) {
+  return axis.taps <= 1 ? 1 : axis.pixel_step / std::gcd(axis.pixel_step, axis.tap_step);
+}
+
+// Floats of the memory of a block, or more than there are.
+double FloatsOf(const FlatAxes& axes) {
+  double floats = 1;
+  for (const FlatAxis& a : axes) {
+    const FlatExtent e = ExtentOf(a.axis);
+    floats *= static_cast<double>(e.residues) * static_cast<double>(e.span);
+  }
+  return floats;
+}
+
+FlatAxes BlockOf(FlatAxes axes, const std::array<int64_t, kFlatAxes>& pixels) {
+  for (int a = 0; a < kFlatAxes; ++a) {
+    axes[a].axis.pixels = std::min(axes[a].axis.pixels, pixels[a]);
+  }
+  return axes;
+}
+
+// Planes of a block, without zeros that lines share. A vector may begin at the last float.
+int64_t PlaneFloats(const Contraction& c, const FlatAxes& block, int lanes) {
+  int64_t plane = 1, planes = 1;
+  for (const FlatAxis& a : block) {
+    const FlatExtent e = ExtentOf(a.axis);
+    plane *= e.span;
+    planes *= e.residues;
+  }
+  plane = RoundUp(plane, kCacheLine) + kCacheLine;
+  return MakeChunks(c).outer_block * planes * plane + RoundUp(lanes, kCacheLine);
+}
+
+// No block of a task needs more, of the phase with the most taps. Those with fewer have more
+// channels in a chunk: there is room for one pixel of each.
+void SetMemory(const Contraction& c, const FlatAxes& block, bool phases, FlatTiling& t) {
+  int64_t lines = 1;
+  for (int a = 0; a + 1 < kFlatAxes; ++a) lines *= block[a].axis.pixels;
+  const int64_t vectors = lines * CeilDiv(block[kFlatAxes - 1].axis.pixels, t.lanes);
+  const int64_t each = FlatSums::OutsOf(c.o), outs = CeilDiv(c.o, each) * each;
+  // Terms of a chunk of any phase.
+  const int64_t terms = c.taps() >= Chunks::kLongest
+                            ? Chunks::kLongest
+                            : std::min(c.channels * c.taps(), Chunks::kLongest);
+  t.g_floats = PlaneFloats(c, block, t.lanes);
+  if (phases) {
+    const int64_t channels = std::min(c.channels, Chunks::kLongest);
+    const int64_t one = PlaneFloats(c, BlockOf(block, {1, 1, 1, 1}), t.lanes);
+    t.g_floats = std::max(t.g_floats, one + channels * 2 * kCacheLine);
+  }
+  t.c_floats = RoundUp(outs * vectors * t.lanes, kCacheLine);
+  t.w_floats = RoundUp(outs * terms, kCacheLine);
+  t.pixel_floats = RoundUp(2 * vectors, kCacheLine);
+}
+
+// Whether a block of so many pixels needs no more than `floats`; sets what it needs.
+bool Fits(const Contraction& c, const FlatAxes& axes, bool phases, double floats, FlatTiling& t) {
+  const FlatAxes block = BlockOf(axes, t.block);
+  double pixels = 1;
+  for (const FlatAxis& a : block) pixels *= static_cast<double>(a.axis.pixels);
+  const double most = FloatsOf(block) * static_cast<double>(MakeChunks(c).outer_block);
+  if (std::max(most, pixels * static_cast<double>(c.o)) > floats) return false;
+  SetMemory(c, block, phases, t);
+  return static_cast<double>(t.task_floats()) <= floats;
+}
+
+// The outermost axis that has several pixels; false: none has.
+bool Halve(FlatTiling& t) {
+  int a = 0;
+  while (a < kFlatAxes && t.block[a] == 1) ++a;
+  if (a == kFlatAxes) return false;
+  t.block[a] = CeilDiv(t.block[a], 2);
+  return true;
+}
+
+// Tasks for all threads: images first, which share nothing but the weights; then the outermost
+// axis. Blocks of as many pixels as `floats` allow: of images that are lanes a few vectors, but
+// else parts of the outermost axis, since neighbours read the same positions.
+bool Cut(const Problem& p, const Contraction& c, int threads, double floats, FlatTiling& t) {
+  const FlatAxes axes = FlatAxesOf(c, t.images_last);
+  const bool phases = CountUnmergedPhases(p) > 1;
+  int64_t wanted = threads == 1 ? 1 : CeilDiv(4 * threads, p.groups);
+  std::array<int, kFlatAxes> order{0, 1, 2, 3};
+  if (t.images_last) order = {3, 0, 1, 2};
+  t.parts = {1, 1, 1, 1};
+  for (const int a : order) {
+    const int64_t pixels = std::max<int64_t>(1, axes[a].axis.pixels);
+    const int64_t least = a == kFlatAxes - 1 ? 4 * int64_t{t.lanes} : 1;
+    t.parts[a] = std::clamp<int64_t>(pixels / least, 1, wanted);
+    wanted = CeilDiv(wanted, t.parts[a]);
+    t.block[a] = CeilDiv(pixels, t.parts[a]);
+  }
+  if (t.images_last) t.block[3] = std::min(t.block[3], 4 * int64_t{t.lanes});
+  while (!Fits(c, axes, phases, floats, t)) {
+    if (!Halve(t)) return false;
+  }
+  return true;
+}
+
+int64_t TasksAtOnce(const Problem& p, int64_t tasks, int threads) {
+  // A thread that is given less than 10 us of work costs more than it does.
+  const double work = (CountMultiplyAdds(p) + CountBytes(p)) / 3e5;
+  return std::clamp<int64_t>(tasks, 1,
+                             static_cast<int64_t>(std::clamp(work, 1.0, double(threads))));
+}
+
+// What a problem takes, in cycles of one core: vectors that are multiplied, floats that are copied
+// and written.
+struct FlatCycles {
+  double sums = 0, copies = 0, stores = 0;
+  double all() const { return sums + copies + stores; }
+};
+
+FlatCycles CyclesOf(const Problem& p, const Contraction& c, const FlatTiling& t) {
+  const bool dgrad = p.pass == Pass::kDgrad;
+  const FlatAxes axes = BlockOf(FlatAxesOf(c, t.images_last), t.block);
+  const FlatLayout layout = LayoutOf(axes, t.lanes);
+  double blocks = static_cast<double>(p.groups), taps = 1, pixels = 1, read = 1;
+  for (int a = 0; a < kFlatAxes; ++a) {
+    const double all = static_cast<double>(FlatAxesOf(c, t.images_last)[a].axis.pixels);
+    blocks *= all / std::max(1.0, static_cast<double>(axes[a].axis.pixels));
+    pixels *= static_cast<double>(axes[a].axis.pixels);
+    read *= static_cast<double>(layout.extents[a].span * layout.extents[a].residues);
+  }
+  const bool columns = c.columns.channels > 0;
+  const double phases = columns ? 1 : static_cast<double>(CountPlainPhases(p));
+  for (int a = 0; a < kAxes; ++a) {
+    taps *= static_cast<double>(columns ? c.axes[a].taps : dgrad ? p.axes[a].taps : c.axes[a].taps);
+  }
+  taps /= phases;
+  const double pipes = RateOfCore().pipes;
+  const double outs = static_cast<double>(FlatSums::OutsOf(c.o));
+  const double parts = std::ceil(static_cast<double>(c.o) / outs);
+  // One load for each vector of g, which lies across two cache lines, and one for each weight.
+  const double each = std::max(1.1 * outs / pipes, 1.0);
+  const double channels = static_cast<double>(c.channels), o = static_cast<double>(c.o);
+  FlatCycles cycles;
+  cycles.sums =
+      blocks * phases * static_cast<double>(layout.vectors()) * taps * channels * parts * each;
+  const int64_t step = axes[kFlatAxes - 1].axis.pixel_step;
+  const int64_t near = axes[kFlatAxes - 1].g_step * step;
+  const double copy = near == 1                                            ? 0.4
+                      : (c.g.channel == 1 && c.channels >= 4) || near == 2 ? 0.8
+                                                                           : 2;
+  cycles.copies = blocks * phases * read * channels * copy;
+  const double store = axes[kFlatAxes - 1].v_step == 1 ? 0.5 : 2;
+  cycles.stores = blocks * phases * pixels * o * store;
+  return cycles;
+}
+
+FlatTiling TilingFor(const Problem& p, int threads, double floats, bool* fits) {
+  const Contraction c = MakeLargestUnmergedContraction(p);
+  FlatTiling best;
+  double least = 0;
+  *fits = false;
+  for (const bool images_last : {false, true}) {
+    if (images_last && p.batch < 4) continue;
+    FlatTiling t;
+    t.lanes = PickedVectorUnit(p.type).lanes;
+    t.images_last = images_last;
+    if (!Cut(p, c, threads, floats, t)) continue;
+    const double cycles = CyclesOf(p, c, t).all();
+    if (*fits && cycles >= least) continue;
+    best = t;
+    least = cycles;
+    *fits = true;
+  }
+  best.on_stack = best.task_floats() <= FlatTiling::kStackFloats;
+  best.slots = TasksAtOnce(p, p.groups * best.tasks(), threads);
+  return best;
+}
+
+// Half of L2, or what is on the stack if there is no workspace for that.
+FlatTiling TilingOfLimit(const Problem& p, int threads, int64_t limit, bool* fits) {
+  const auto l2 = static_cast<double>(PickedVectorUnit(p.type).l2_bytes / 2 / 4);
+  const FlatTiling t = TilingFor(p, threads, l2, fits);
+  if (*fits && (limit < 0 || t.workspace_bytes() <= limit)) return t;
+  return TilingFor(p, threads, static_cast<double>(FlatTiling::kStackFloats), fits);
+}
+
+}  // namespace
+
+FlatAxes FlatAxesOf(const Contraction& c, bool images_last) {
+  FlatAxes axes;
+  const int first = images_last ? 0 : 1;
+  for (int a = 0; a < kAxes; ++a) axes[first + a] = {c.axes[a], c.g.at[a], c.v.at[a]};
+  axes[images_last ? kFlatAxes - 1 : 0] = {
+      {.pixels = c.images, .limit = c.images}, c.g.image, c.v.image};
+  return axes;
+}
+
+FlatExtent ExtentOf(const GatherAxis& axis) {
+  FlatExtent e;
+  e.residues = std::min(std::max<int64_t>(axis.taps, 1), PeriodOf(axis));
+  const int64_t farthest = axis.taps <= 1 ? 0 : (axis.taps - 1) * std::abs(axis.tap_step);
+  e.span = std::clamp<int64_t>(axis.pixels, 1, kFar) + std::min(kFar, farthest / axis.pixel_step);
+  return e;
+}
+
+TapPlace PlaceOfTap(const GatherAxis& axis, int64_t tap) {
+  const int64_t distance = DistanceOf(axis, tap);
+  return {distance / std::max<int64_t>(1, std::abs(axis.tap_step)) % PeriodOf(axis),
+          distance / axis.pixel_step};
+}
+
+int64_t FirstOfResidue(const GatherAxis& axis, int64_t residue) {
+  const int64_t nearest = std::min<int64_t>(0, (axis.taps - 1) * axis.tap_step);
+  return axis.first + (axis.taps <= 1 ? 0 : nearest) +
+         residue * std::abs(axis.tap_step) % axis.pixel_step;
+}
+
+Range InsideOfResidue(const GatherAxis& axis, int64_t residue, int64_t span) {
+  const int64_t first = FirstOfResidue(axis, residue);
+  const int64_t begin = std::clamp<int64_t>(CeilDiv(-first, axis.pixel_step), 0, span);
+  return {begin, std::clamp<int64_t>(CeilDiv(axis.limit - first, axis.pixel_step), begin, span)};
+}
+
+namespace {
+
+// From one line, or plane, to the next one: the zeros after what is inside, or those before it,
+// whichever are more, are there for both.
+int64_t PitchOf(const GatherAxis& axis, const FlatExtent& e) {
+  int64_t pitch = std::max<int64_t>(1, axis.pixels);
+  for (int64_t r = 0; r < e.residues; ++r) {
+    const Range inside = InsideOfResidue(axis, r, e.span);
+    if (inside.size() > 0) pitch = std::max({pitch, inside.end, e.span - inside.begin});
+  }
+  return pitch;
+}
+
+}  // namespace
+
+FlatLayout LayoutOf(const FlatAxes& axes, int lanes) {
+  FlatLayout layout;
+  int64_t pitch = 1, last = 0;
+  for (int a = kFlatAxes - 1; a >= 0; --a) {
+    const FlatExtent e = ExtentOf(axes[a].axis);
+    layout.extents[a] = e;
+    layout.pitch[a] = pitch;
+    layout.planes *= e.residues;
+    last += (e.span - 1) * pitch;
+    pitch *= PitchOf(axes[a].axis, e);
+  }
+  // Planes of channels a multiple of 4 KiB apart would share the sets of L1.
+  layout.plane = RoundUp(last + 1, kCacheLine);
+  if (layout.plane % (64 * kCacheLine) == 0) layout.plane += kCacheLine;
+  int64_t outer = 1, run = 1, least = 0;
+  for (const FlatAxis& a : axes) outer *= a.axis.pixels;
+  for (int count = 1; count <= kFlatAxes; ++count) {
+    const int a = kFlatAxes - count;
+    const int64_t pixels = axes[a].axis.pixels;
+    run += (pixels - 1) * layout.pitch[a];
+    outer /= std::max<int64_t>(1, pixels);
+    const int64_t vectors = CeilDiv(run, lanes);
+    if (count > 1 && outer * vectors >= least) continue;
+    least = outer * vectors;
+    layout.run_axes = count;
+    layout.run_vectors = vectors;
+    layout.runs = outer;
+  }
+  return layout;
+}
+
+std::string FlatRefusal(const Problem& p, int threads, int64_t limit) {
+  if (p.pass == Pass::kWgrad) return "pixels are summed";
+  const int64_t o = p.pass == Pass::kDgrad ? p.ci : p.co;
+  if (p.ci == 0 || p.co == 0 || p.batch == 0) return "there is nothing to multiply";
+  if (o > FlatTiling::kMostOuts) return "groups have more than 64 outputs";
+  const Contraction c = MakeLargestUnmergedContraction(p);
+  if (c.o > FlatTiling::kMostOuts) return "there are more than 64 outputs and phases of the stride";
+  if (TermsEach(p, PickedVectorUnit(p.type)) > 1) {
+    return "this CPU multiplies several terms at once";
+  }
+  bool fits = false;
+  const FlatTiling t = TilingOfLimit(p, threads, limit, &fits);
+  if (!fits || (limit >= 0 && t.workspace_bytes() > limit)) {
+    return "what a chunk of channels reads does not fit into the memory of a task";
+  }
+  return "";
+}
+
+FlatTiling OfPhase(const Contraction& c, FlatTiling t) {
+  const FlatAxes axes = FlatAxesOf(c, t.images_last);
+  while (PlaneFloats(c, BlockOf(axes, t.block), t.lanes) > t.g_floats && Halve(t)) continue;
+  return t;
+}
+
+FlatTiling FlatTilingOf(const Problem& p, int threads, int64_t limit) {
+  bool fits = false;
+  return TilingOfLimit(p, threads, limit, &fits);
+}
+
+std::string FlatText(const Problem& p, int threads, int64_t limit) {
+  const FlatTiling t = FlatTilingOf(p, threads, limit);
+  const Contraction c = MakeLargestUnmergedContraction(p);
+  const FlatAxes block = BlockOf(FlatAxesOf(c, t.images_last), t.block);
+  const FlatLayout layout = LayoutOf(block, t.lanes);
+  static constexpr const char* kRuns[] = {"a line", "several lines", "several lines",
+                                          "several lines and images"};
+  int64_t pixels = 1;
+  for (const FlatAxis& a : block) pixels *= a.axis.pixels;
+  return Join(pixels, " pixels in a block, ", FlatSums::OutsOf(c.o), " of ", c.o,
+              " outputs at once; vectors along ",
+              t.images_last ? "images" : Join("the pixels of ", kRuns[layout.run_axes - 1]), "; ",
+              PickedVectorUnit(p.type).name,
+              p.type == DataType::kF32 ? "" : ", widened to f32 when it is copied");
+}
+
+double FlatSeconds(const Problem& p, int threads) {
+  if (!FlatRefusal(p, threads, -1).empty()) return HUGE_VAL;
+  const Contraction c = MakeLargestUnmergedContraction(p);
+  const double cycles = CyclesOf(p, c, FlatTilingOf(p, threads, -1)).all();
+  return std::max(cycles / RateOfCore().hertz, CountBytes(p) / 10e9) / threads;
+}
+
+}  // namespace convgrad
