@@ -369,6 +369,21 @@ double DelayOfOneSmallGroup(const Problem& p) {
   return channels == 4 && o > 4 && o % 4 == 0 ? kFours : 1;
 }
 
+// How many times as long as a tile multiplies fprop and dgrad of few o take on 16 lanes, since each
+// packed value meets few of them: more where lines are short, whose pixels are packed by a few.
+// (852 random problems, Cascade Lake: up to 16 o 4 to 11 times at the median, up to 33 3 to 15,
+// more of few channels. Dense layers, 64 channels to 16 of 56x56: 4.6 channels last, 4 first.)
+double DelayOfFewOutputs(const Problem& p, const Contraction& largest) {
+  constexpr double kFew = 16, kSome = 32, kMany = 64, kVector = 16, kMostPadding = 50;
+  if (p.pass == Pass::kWgrad || largest.o > kMany || largest.o == 0) return 1;
+  const auto o = static_cast<double>(largest.o), channels = static_cast<double>(largest.channels);
+  const auto line = static_cast<double>(std::max<int64_t>(1, largest.line));
+  const double spread = std::sqrt(std::max(1.0, kVector / line));
+  if (o <= kFew) return 8 * spread;
+  const double padding = largest.boxes ? 1 : std::min(kMostPadding, PaddedMultiple(p));
+  return o <= kSome || channels <= kSome ? 4 * spread * padding : 1.5 * padding;
+}
+
 // Products of tiles with padding, as a multiple of those inside, of all passes (PaddedMultiple, by
 // which boxes are chosen, is of those that have boxes): all of them but along the outermost axis,
 // where whole tiles leave them out; though not where a tile of a wgrad has several taps, nor along
@@ -414,8 +429,10 @@ double ExpectedSeconds(const Problem& problem, int threads) {
   const bool few = HasSmallGroups(problem) || HasOneSmallGroup(problem);
   const bool pads = few && !contractions.largest().boxes;
   const bool delays = unit.lanes == 16 && each == 1 && HasOneSmallGroup(problem);
-  const double multiple =
-      (pads ? PaddedMultipleOfFew(problem) : 1) * (delays ? DelayOfOneSmallGroup(problem) : 1);
+  const bool narrow = unit.lanes == 16 && each == 1;
+  const double multiple = (pads ? PaddedMultipleOfFew(problem) : 1) *
+                          (delays ? DelayOfOneSmallGroup(problem) : 1) *
+                          (narrow ? DelayOfFewOutputs(problem, contractions.largest()) : 1);
   return std::max(multiple * CountMultiplyAdds(problem) / per_second,
                   CountBytes(problem) / (10e9 * threads));
 }

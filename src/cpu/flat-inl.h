@@ -9,6 +9,8 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstdlib>
+#include <cstring>
 
 #include "cpu/direct_lines-inl.h"
 #include "cpu/flat.h"
@@ -99,6 +101,7 @@ class FlatTask {
     if (same) return;
     laid_out_ = true;
     layout_ = LayoutOf(axes_, kLanes);
+    offsets_of_ = {};
     std::fill(g_, g_ + chunks_.outer_block * layout_.channel_floats() + kLanes, 0.0f);
     std::array<int64_t, kFlatAxes> outer{1, 1, 1, 1};
     for (int a = 0; a < kFlatAxes - layout_.run_axes; ++a) outer[a] = axes_[a].axis.pixels;
@@ -161,32 +164,43 @@ class FlatTask {
     at[0] = phase / phases[2] / phases[1];
   }
 
-  // Residue by residue; lines that follow each other on both sides as one.
+  // What of a residue of each axis so far is inside the tensor.
+  struct Copied {
+    std::array<int64_t, kFlatAxes> count{}, step{};
+    int64_t from = 0, to = 0, plane = 0;
+  };
+
   void CopyChannels(const Range& channels) const {
     const T* const g = static_cast<const T*>(work_.g) + c_.g.first + channels.begin * c_.g.channel;
-    const auto& extents = layout_.extents;
-    std::array<int64_t, kFlatAxes> residue{};
-    for (int64_t i = 0; i < layout_.planes; ++i) {
-      int64_t rest = i;
-      std::array<Range, kFlatAxes> inside;
-      std::array<int64_t, kFlatAxes> step, count;
-      int64_t from = 0, to = i * layout_.plane;
-      bool any = true;
-      for (int a = kFlatAxes - 1; a >= 0; --a) {
-        const GatherAxis& axis = axes_[a].axis;
-        residue[a] = rest % extents[a].residues;
-        rest /= extents[a].residues;
-        inside[a] = InsideOfResidue(axis, residue[a], extents[a].span);
-        any = any && inside[a].size() > 0;
-        count[a] = inside[a].size();
-        step[a] = axis.pixel_step * axes_[a].g_step;
-        from += FirstOfResidue(axis, residue[a]) * axes_[a].g_step + inside[a].begin * step[a];
-        to += inside[a].begin * layout_.pitch[a];
+    ForEachPlane<0>(Copied{}, [&](const Copied& of) {
+      CopyPlane(g + of.from, of.count, of.step, channels.size(),
+                g_ + of.plane * layout_.plane + of.to);
+    });
+  }
+
+  template <int kAxis, class Visit>
+  void ForEachPlane(const Copied& outer, const Visit& visit) const {
+    if constexpr (kAxis == kFlatAxes) {
+      visit(outer);
+    } else {
+      const GatherAxis& axis = axes_[kAxis].axis;
+      const FlatExtent& extent = layout_.extents[kAxis];
+      const int64_t g_step = axes_[kAxis].g_step;
+      for (int64_t r = 0; r < extent.residues; ++r) {
+        const Range inside = InsideOfResidue(axis, r, extent.span);
+        if (inside.size() == 0) continue;
+        Copied of = outer;
+        of.count[kAxis] = inside.size();
+        of.step[kAxis] = axis.pixel_step * g_step;
+        of.from += FirstOfResidue(axis, r) * g_step + inside.begin * of.step[kAxis];
+        of.to += inside.begin * layout_.pitch[kAxis];
+        of.plane = of.plane * extent.residues + r;
+        ForEachPlane<kAxis + 1>(of, visit);
       }
-      if (any) CopyPlane(g + from, count, step, channels.size(), g_ + to);
     }
   }
 
+  // Lines that follow each other on both sides are one.
   void CopyPlane(const T* from, std::array<int64_t, kFlatAxes> count,
                  const std::array<int64_t, kFlatAxes>& step, int64_t channels, float* to) const {
     const auto& pitch = layout_.pitch;
@@ -196,6 +210,8 @@ class FlatTask {
       run *= count[a];
       count[a] = 1;
     }
+    const bool turns = c_.g.channel == 1 && channels >= 4;
+    const bool apart = sizeof(T) == sizeof(uint16_t) && std::abs(step[3]) > 2 && !turns;
     const Rect rect{run, step[3], channels, c_.g.channel};
     const Panels<float> panels{nullptr, layout_.channel_floats(), channels};
     for (int64_t i = 0; i < count[0]; ++i) {
@@ -203,32 +219,69 @@ class FlatTask {
         for (int64_t k = 0; k < count[2]; ++k) {
           Panels<float> here = panels;
           here.first = to + i * pitch[0] + j * pitch[1] + k * pitch[2];
-          PackRect(from + i * step[0] + j * step[1] + k * step[2], rect, here, 0, 0);
+          const T* const line = from + i * step[0] + j * step[1] + k * step[2];
+          apart ? CopyApart(line, rect, here) : PackRect(line, rect, here, 0, 0);
         }
       }
     }
   }
 
-  void SumChunk(const Chunk& chunk, bool add) const {
-    int64_t offsets[Chunks::kLongest];
-    for (int64_t tap = chunk.inner.begin; tap < chunk.inner.end; ++tap) {
-      int64_t at[kAxes], plane = 0, offset = 0;
-      TapOf(tap, at);
-      for (int a = 0; a < kFlatAxes; ++a) {
-        const TapPlace place =
-            a == image_axis_ ? TapPlace{0, 0} : PlaceOfTap(axes_[a].axis, at[AxisOf(a)]);
-        plane = plane * layout_.extents[a].residues + place.residue;
-        offset += place.j * layout_.pitch[a];
+  // Elements of 16 bits that are far apart: moved one by one, widened by the vector.
+  static void CopyApart(const T* from, const Rect& rect, const Panels<float>& to) {
+    for (int64_t k = 0; k < rect.depth; ++k) {
+      const T* const line = from + k * rect.k_stride;
+      float* const at = to.At(k, 0);
+      for (int64_t i = 0; i < rect.rows; i += kLanes) {
+        const int64_t count = std::min<int64_t>(kLanes, rect.rows - i);
+        const V values = LoadApart(line + i * rect.row_stride, rect.row_stride, count);
+        if (count == kLanes) {
+          hn::StoreU(values, D(), at + i);
+        } else {
+          StoreFew(values, count, at + i);
+        }
       }
-      offsets[tap - chunk.inner.begin] = plane * layout_.plane + offset;
     }
-    const FlatTerms terms{offsets, chunk.inner.size(), chunk.outer.size(),
+  }
+  static HWY_INLINE V LoadApart(const T* from, int64_t step, int64_t count) {
+    T all[kLanes] = {};
+    for (int64_t k = 0; k < count; ++k) {
+      std::memcpy(static_cast<void*>(all + k), from + k * step, sizeof(T));
+    }
+    return LoadBytes(D(), all);
+  }
+
+  void SumChunk(const Chunk& chunk, bool add) {
+    if (offsets_of_ != chunk.inner) FindOffsets(chunk.inner);
+    const FlatTerms terms{offsets_, chunk.inner.size(), chunk.outer.size(),
                           layout_.channel_floats()};
     const int64_t floats = terms.taps * terms.channels * outs_;
     const float* w = w_;
     for (int64_t o = 0; o < c_.o; o += outs_, w += floats) {
       sums_.sum(terms, g_, pixels_, layout_.vectors(), w, outs_, add, SumsOf(o));
     }
+  }
+
+  // Of the taps of a chunk.
+  void FindOffsets(const Range& taps) {
+    offsets_of_ = taps;
+    const int64_t last_taps = c_.axes[kAxes - 1].taps;
+    int64_t of_line = 0;
+    for (int64_t tap = taps.begin; tap < taps.end; ++tap) {
+      int64_t at[kAxes];
+      TapOf(tap, at);
+      if (tap == taps.begin || tap % last_taps == 0) {
+        of_line = OffsetOf(0, at[0]) + OffsetOf(1, at[1]);
+      }
+      offsets_[tap - taps.begin] = of_line + OffsetOf(2, at[2]);
+    }
+  }
+  // Of tap t along an axis of the contraction.
+  int64_t OffsetOf(int of, int64_t t) const {
+    const int a = t_.images_last ? of : of + 1;
+    const TapPlace place = PlaceOfTap(axes_[a].axis, t);
+    int64_t planes = layout_.plane;
+    for (int i = a + 1; i < kFlatAxes; ++i) planes *= layout_.extents[i].residues;
+    return place.residue * planes + place.j * layout_.pitch[a];
   }
 
   // Of the contraction; not of the images.
@@ -292,10 +345,18 @@ class FlatTask {
   void LoadScaled(const Row& row) const {
     const T* const from = static_cast<const T*>(work_.out) + row.v;
     const int64_t step = axes_[kFlatAxes - 1].v_step;
+    const V beta = hn::Set(D(), work_.beta);
     for (int64_t o = 0; o < ChannelsOfRow(); ++o) {
       float* const to = SumsOf(row.o + o) + row.at;
-      for (int64_t i = 0; i < row.pixels; ++i) {
-        to[i] = work_.beta * Widen(LoadAt<T>(from, i * step + o * c_.v.o)) + 0.0f;
+      for (int64_t i = 0; i < row.pixels; i += kLanes) {
+        const int64_t count = std::min<int64_t>(kLanes, row.pixels - i);
+        const V out = LoadApart(from + i * step + o * c_.v.o, step, count);
+        const V scaled = hn::Add(hn::Mul(beta, out), hn::Zero(D()));
+        if (count == kLanes) {
+          hn::StoreU(scaled, D(), to + i);
+        } else {
+          StoreFew(scaled, count, to + i);
+        }
       }
     }
   }
@@ -365,6 +426,8 @@ class FlatTask {
   FlatAxes axes_;                         // of the block
   FlatLayout layout_;
   bool laid_out_ = false, packed_ = false;
+  Range offsets_of_{};                 // taps of a chunk
+  int64_t offsets_[Chunks::kLongest];  // of each of them, in planes
   float bias_[FlatTiling::kMostOuts];
 };
 
