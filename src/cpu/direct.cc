@@ -549,12 +549,15 @@ std::string DirectText(const Problem& problem, int threads, int64_t limit) {
 
 namespace {
 
-// Of groups that are no single channels, how many times as long as that fprop and dgrad take on 16
-// lanes at the least, for padding is multiplied, too. (467 random problems, Cascade Lake: 4 to 6
-// times at the median, layers of networks 1.3.)
+// Of groups that are no vectors of single channels, how many times as long as that fprop and dgrad
+// take on 16 lanes at the least, for padding is multiplied, too. (467 random problems, Cascade
+// Lake: 4 to 6 times at the median, layers of networks 1.3.)
 double DelayOf(const Problem& p, const VectorUnit& unit) {
   constexpr double kLeast = 2, kMostPadding = 50;
-  if (p.pass == Pass::kWgrad || unit.lanes != 16 || (p.ci == 1 && p.co == 1)) return 1;
+  if (p.pass == Pass::kWgrad || unit.lanes != 16 ||
+      (p.groups >= unit.lanes && p.ci == 1 && p.co == 1)) {
+    return 1;
+  }
   return kLeast * (p.groups == 1 ? std::min(kMostPadding, PaddedMultiple(p)) : 1);
 }
 

@@ -207,10 +207,9 @@ FlatCounts CountsOf(const Problem& p, const Contraction& c, const FlatTiling& t)
 // Least squares of the logarithms of 883 random problems' times (Cascade Lake, one thread, all
 // types and layouts): half of them take 0.75 to 1.4 times what it says, nine of ten 0.5 to 2.
 double CyclesOf(const FlatCounts& n) {
-  return n.sums * 1.15 + n.tap_tiles * 45 + n.blocks * 1000 + n.tasks * 6000 + n.copied * 1.6 +
-         n.turned * 0.8 + n.apart * 4 + n.copied_lines * 4.5 + n.stored * 0.15 +
-         n.stored_apart * 2 + n.stored_lines * 23 + n.weights * 8 + n.cleared * 0.05 + n.far * 5 +
-         4000;
+  return n.sums * 1.3 + n.tap_tiles * 12 + n.blocks * 600 + n.tasks * 7000 + n.copied * 1.6 +
+         n.turned * 0.8 + n.apart * 4.5 + n.copied_lines * 3 + n.stored * 0.3 + n.stored_apart * 2 +
+         n.stored_lines * 28 + n.weights * 7 + n.cleared * 0.06 + n.far * 5 + 4000;
 }
 
 // The phase with the most taps; of a single one, those that read anything.
