@@ -159,8 +159,8 @@ static void test_options_of_other_versions(void) {
 static void test_kernels(void) {
   CHECK(convgrad_num_kernels() >= 1);
   CHECK(strcmp(convgrad_kernel_name(0), "direct") == 0);
-  CHECK(strcmp(convgrad_kernel_name(1), "contract") == 0);
-  CHECK(strcmp(convgrad_kernel_name(2), "oracle") == 0);
+  CHECK(strcmp(convgrad_kernel_name(1), "flat") == 0);
+  CHECK(strcmp(convgrad_kernel_name(3), "oracle") == 0);
   CHECK(strcmp(convgrad_kernel_name(convgrad_num_kernels()), "") == 0);
 }
 

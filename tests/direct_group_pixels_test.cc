@@ -228,7 +228,7 @@ TEST(DirectGroupPixels, HasTheBitsOfContract) {
 }
 
 // Layers of one group, of which a contraction takes 1.2 to 4.5 times as long (Sapphire Rapids).
-TEST(DirectGroupPixels, IsTakenForOneGroupOfFewChannels) {
+TEST(DirectGroupPixels, NoContractionIsTakenForOneGroupOfFewChannels) {
   if (PickedVectorUnit(DataType::kF32).lanes != GroupPixels::kLanes) GTEST_SKIP();
   const BitsProblem problems[] = {
       {"", 8, 1, 16, 3, {56, 56}, {3, 3}, {1, 1}, {1, 1}, {1, 1}},
@@ -243,7 +243,7 @@ TEST(DirectGroupPixels, IsTakenForOneGroupOfFewChannels) {
       BitsCase item(problem, kind, DataType::kF32, {false, false}, false);
       const Result<Plan> plan = item.MakePlan({.threads = 1});
       ASSERT_TRUE(plan.ok()) << plan.status().message();
-      EXPECT_EQ(plan->kernel(), "direct") << plan->Explain();
+      EXPECT_NE(plan->kernel(), "contract") << plan->Explain();  // the flat kernel is as fast
     }
   }
 }

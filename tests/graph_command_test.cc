@@ -350,9 +350,14 @@ TEST_F(GraphCommand, PrintsOperationShapesKernelAndVerdict) {
         "     tensor 5 is filled like an input of the graph: operation 3 (MaxPool), which writes "
         "it, does not run here\n",
         "SKIP operation 7 \"conv of u8\" Convolution: tensor 11 is of u8, expected f32",
-        "\n2 passed, 0 failed, 6 skipped\n", "contract ", " ms "}) {
+        "\n2 passed, 0 failed, 6 skipped\n", " ms "}) {
     EXPECT_NE(outcome.out.find(piece), std::string::npos) << outcome.out << "lacks " << piece;
   }
+  bool names_kernel = false;
+  for (const KernelInfo& kernel : Kernels()) {
+    names_kernel |= outcome.out.find("GFLOP/s  " + std::string(kernel.name)) != std::string::npos;
+  }
+  EXPECT_TRUE(names_kernel) << outcome.out;
 }
 
 TEST_F(GraphCommand, ControlCharactersDoNotReachTheTerminal) {

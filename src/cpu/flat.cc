@@ -31,16 +31,6 @@ int64_t PeriodOf(const GatherAxis& axis) {
   return axis.taps <= 1 ? 1 : axis.pixel_step / std::gcd(axis.pixel_step, axis.tap_step);
 }
 
-// Floats of the memory of a block, or more than there are.
-double FloatsOf(const FlatAxes& axes) {
-  double floats = 1;
-  for (const FlatAxis& a : axes) {
-    const FlatExtent e = ExtentOf(a.axis);
-    floats *= static_cast<double>(e.residues) * static_cast<double>(e.span);
-  }
-  return floats;
-}
-
 FlatAxes BlockOf(FlatAxes axes, const std::array<int64_t, kFlatAxes>& pixels) {
   for (int a = 0; a < kFlatAxes; ++a) {
     axes[a].axis.pixels = std::min(axes[a].axis.pixels, pixels[a]);
@@ -48,48 +38,61 @@ FlatAxes BlockOf(FlatAxes axes, const std::array<int64_t, kFlatAxes>& pixels) {
   return axes;
 }
 
-// Planes of a block, without zeros that lines share. A vector may begin at the last float.
-int64_t PlaneFloats(const Contraction& c, const FlatAxes& block, int lanes) {
-  int64_t plane = 1, planes = 1;
-  for (const FlatAxis& a : block) {
-    const FlatExtent e = ExtentOf(a.axis);
-    plane *= e.span;
-    planes *= e.residues;
-  }
-  plane = RoundUp(plane, kCacheLine) + kCacheLine;
-  return MakeChunks(c).outer_block * planes * plane + RoundUp(lanes, kCacheLine);
-}
+// What the memory of a block depends on, whatever its pixels: without a division for each block
+// that is tried.
+struct BlockShape {
+  std::array<int64_t, kFlatAxes> pixels{}, residues{}, reach{};
+  int64_t channels = 1, outs = 1, terms = 1;  // of a chunk; o, as tiles have them
 
-// No block of a task needs more, of the phase with the most taps. Those with fewer have more
-// channels in a chunk: there is room for one pixel of each.
-void SetMemory(const Contraction& c, const FlatAxes& block, bool phases, FlatTiling& t) {
-  int64_t lines = 1;
-  for (int a = 0; a + 1 < kFlatAxes; ++a) lines *= block[a].axis.pixels;
-  const int64_t vectors = lines * CeilDiv(block[kFlatAxes - 1].axis.pixels, t.lanes);
-  const int64_t each = FlatSums::OutsOf(c.o), outs = CeilDiv(c.o, each) * each;
-  // Terms of a chunk of any phase.
-  const int64_t terms = c.taps() >= Chunks::kLongest
-                            ? Chunks::kLongest
-                            : std::min(c.channels * c.taps(), Chunks::kLongest);
-  t.g_floats = PlaneFloats(c, block, t.lanes);
+  BlockShape(const Contraction& c, const FlatAxes& axes) {
+    for (int a = 0; a < kFlatAxes; ++a) {
+      const FlatExtent e = ExtentOf(axes[a].axis);
+      pixels[a] = std::clamp<int64_t>(axes[a].axis.pixels, 1, kFar);
+      residues[a] = e.residues;
+      reach[a] = e.span - pixels[a];
+    }
+    const int64_t each = FlatSums::OutsOf(c.o), taps = c.taps();
+    channels = MakeChunks(c).outer_block;
+    outs = CeilDiv(c.o, each) * each;
+    // Of a chunk of any phase.
+    terms =
+        taps >= Chunks::kLongest ? Chunks::kLongest : std::min(c.channels * taps, Chunks::kLongest);
+  }
+
+  int64_t PixelsOf(int a, const FlatTiling& t) const { return std::min(pixels[a], t.block[a]); }
+  // Planes of a block, without zeros that lines share, as a double: too large ones overflow. A
+  // vector may begin at the last float.
+  double PlaneFloats(const FlatTiling& t) const {
+    double plane = 1, planes = 1;
+    for (int a = 0; a < kFlatAxes; ++a) {
+      plane *= static_cast<double>(PixelsOf(a, t) + reach[a]);
+      planes *= static_cast<double>(residues[a]);
+    }
+    return (plane + 2 * kCacheLine) * planes * static_cast<double>(channels) + 2 * kCacheLine;
+  }
+};
+
+// No block of a task needs more, of the phase with the most taps. Those with fewer may have more
+// channels in a chunk: twice as many terms, where chunks are even, and the end of a cache line and
+// another one more for each. There is room for one pixel of them. False: it is more than `floats`.
+bool SetMemory(const BlockShape& shape, int64_t all_channels, bool phases, double floats,
+               FlatTiling& t) {
+  double planes = shape.PlaneFloats(t), lines = 1;
   if (phases) {
-    const int64_t channels = std::min(c.channels, Chunks::kLongest);
-    const int64_t one = PlaneFloats(c, BlockOf(block, {1, 1, 1, 1}), t.lanes);
-    t.g_floats = std::max(t.g_floats, one + channels * 2 * kCacheLine);
+    FlatTiling pixel = t;
+    pixel.block = {1, 1, 1, 1};
+    const int64_t channels = std::min(all_channels, Chunks::kLongest);
+    planes = std::max(
+        planes, 2 * (shape.PlaneFloats(pixel) + static_cast<double>(channels * 2 * kCacheLine)));
   }
-  t.c_floats = RoundUp(outs * vectors * t.lanes, kCacheLine);
-  t.w_floats = RoundUp(outs * terms, kCacheLine);
+  for (int a = 0; a + 1 < kFlatAxes; ++a) lines *= static_cast<double>(shape.PixelsOf(a, t));
+  if (planes > floats || lines > floats) return false;
+  const int64_t vectors =
+      static_cast<int64_t>(lines) * CeilDiv(shape.PixelsOf(kFlatAxes - 1, t), t.lanes);
+  t.g_floats = RoundUp(static_cast<int64_t>(planes), kCacheLine);
+  t.c_floats = RoundUp(shape.outs * vectors * t.lanes, kCacheLine);
+  t.w_floats = RoundUp(shape.outs * shape.terms, kCacheLine);
   t.pixel_floats = RoundUp(2 * vectors, kCacheLine);
-}
-
-// Whether a block of so many pixels needs no more than `floats`; sets what it needs.
-bool Fits(const Contraction& c, const FlatAxes& axes, bool phases, double floats, FlatTiling& t) {
-  const FlatAxes block = BlockOf(axes, t.block);
-  double pixels = 1;
-  for (const FlatAxis& a : block) pixels *= static_cast<double>(a.axis.pixels);
-  const double most = FloatsOf(block) * static_cast<double>(MakeChunks(c).outer_block);
-  if (std::max(most, pixels * static_cast<double>(c.o)) > floats) return false;
-  SetMemory(c, block, phases, t);
   return static_cast<double>(t.task_floats()) <= floats;
 }
 
@@ -98,7 +101,7 @@ bool Halve(FlatTiling& t) {
   int a = 0;
   while (a < kFlatAxes && t.block[a] == 1) ++a;
   if (a == kFlatAxes) return false;
-  t.block[a] = CeilDiv(t.block[a], 2);
+  t.block[a] = (t.block[a] + 1) / 2;
   return true;
 }
 
@@ -107,20 +110,23 @@ bool Halve(FlatTiling& t) {
 // else parts of the outermost axis, since neighbours read the same positions.
 bool Cut(const Problem& p, const Contraction& c, int threads, double floats, FlatTiling& t) {
   const FlatAxes axes = FlatAxesOf(c, t.images_last);
-  const bool phases = CountUnmergedPhases(p) > 1;
+  const BlockShape shape(c, axes);
   int64_t wanted = threads == 1 ? 1 : CeilDiv(4 * threads, p.groups);
   std::array<int, kFlatAxes> order{0, 1, 2, 3};
   if (t.images_last) order = {3, 0, 1, 2};
   t.parts = {1, 1, 1, 1};
   for (const int a : order) {
     const int64_t pixels = std::max<int64_t>(1, axes[a].axis.pixels);
+    t.block[a] = pixels;
+    if (wanted == 1) continue;
     const int64_t least = a == kFlatAxes - 1 ? 4 * int64_t{t.lanes} : 1;
     t.parts[a] = std::clamp<int64_t>(pixels / least, 1, wanted);
     wanted = CeilDiv(wanted, t.parts[a]);
     t.block[a] = CeilDiv(pixels, t.parts[a]);
   }
   if (t.images_last) t.block[3] = std::min(t.block[3], 4 * int64_t{t.lanes});
-  while (!Fits(c, axes, phases, floats, t)) {
+  const bool phases = CountUnmergedPhases(p) > 1;
+  while (!SetMemory(shape, c.channels, phases, floats, t)) {
     if (!Halve(t)) return false;
   }
   return true;
@@ -207,7 +213,7 @@ FlatCounts CountsOf(const Problem& p, const Contraction& c, const FlatTiling& t)
 // Least squares of the logarithms of 883 random problems' times (Cascade Lake, one thread, all
 // types and layouts): half of them take 0.75 to 1.4 times what it says, nine of ten 0.5 to 2.
 double CyclesOf(const FlatCounts& n) {
-  return n.sums * 1.3 + n.tap_tiles * 12 + n.blocks * 600 + n.tasks * 7000 + n.copied * 1.6 +
+  return n.sums * 1.2 + n.tap_tiles * 12 + n.blocks * 600 + n.tasks * 7000 + n.copied * 1.6 +
          n.turned * 0.8 + n.apart * 4.5 + n.copied_lines * 3 + n.stored * 0.3 + n.stored_apart * 2 +
          n.stored_lines * 28 + n.weights * 7 + n.cleared * 0.06 + n.far * 5 + 4000;
 }
@@ -218,34 +224,52 @@ Contraction LargestPhase(const Problem& p) {
                                      : MakeLargestUnmergedContraction(p);
 }
 
-FlatTiling TilingFor(const Problem& p, int threads, double floats, bool* fits) {
-  const Contraction c = LargestPhase(p);
-  FlatTiling best;
-  double least = 0;
-  *fits = false;
+// What is chosen, and what it takes; nothing that fits: no cycles.
+struct FlatChoice {
+  FlatTiling t;
+  double cycles = 0;
+};
+
+FlatChoice ChooseFor(const Problem& p, const Contraction& c, int threads, double floats) {
+  constexpr int64_t kLongLine = 64;
+  FlatChoice best;
   for (const bool images_last : {false, true}) {
-    if (images_last && p.batch < 4) continue;
+    // Long lines are as good.
+    if (images_last && (p.batch < 4 || c.axes[kAxes - 1].pixels >= kLongLine)) continue;
     FlatTiling t;
     t.lanes = PickedVectorUnit(p.type).lanes;
     t.images_last = images_last;
     if (!Cut(p, c, threads, floats, t)) continue;
     const double cycles = CyclesOf(CountsOf(p, c, t));
-    if (*fits && cycles >= least) continue;
-    best = t;
-    least = cycles;
-    *fits = true;
+    if (best.cycles > 0 && cycles >= best.cycles) continue;
+    best = {t, cycles};
   }
-  best.on_stack = best.task_floats() <= FlatTiling::kStackFloats;
-  best.slots = TasksAtOnce(p, p.groups * best.tasks(), threads);
+  best.t.on_stack = best.t.task_floats() <= FlatTiling::kStackFloats;
+  best.t.slots = TasksAtOnce(p, p.groups * best.t.tasks(), threads);
   return best;
 }
 
 // Half of L2, or what is on the stack if there is no workspace for that.
-FlatTiling TilingOfLimit(const Problem& p, int threads, int64_t limit, bool* fits) {
-  const auto l2 = static_cast<double>(PickedVectorUnit(p.type).l2_bytes / 2 / 4);
-  const FlatTiling t = TilingFor(p, threads, l2, fits);
-  if (*fits && (limit < 0 || t.workspace_bytes() <= limit)) return t;
-  return TilingFor(p, threads, static_cast<double>(FlatTiling::kStackFloats), fits);
+FlatChoice Choose(const Problem& p, const Contraction& c, int threads, int64_t limit) {
+  constexpr int64_t kSize = sizeof(float);
+  const auto l2 = static_cast<double>(PickedVectorUnit(p.type).l2_bytes / 2 / kSize);
+  const FlatChoice choice = ChooseFor(p, c, threads, l2);
+  if (choice.cycles > 0 && (limit < 0 || choice.t.workspace_bytes() <= limit)) return choice;
+  return ChooseFor(p, c, threads, static_cast<double>(FlatTiling::kStackFloats));
+}
+
+// Empty: there may be a tiling.
+std::string RefusalBeforeTiling(const Problem& p) {
+  if (p.pass == Pass::kWgrad) return "pixels are summed";
+  if (p.ci == 0 || p.co == 0 || p.batch == 0) return "there is nothing to multiply";
+  if ((p.pass == Pass::kDgrad ? p.ci : p.co) > FlatTiling::kMostOuts) {
+    return Join("groups have more than ", FlatTiling::kMostOuts, " outputs");
+  }
+  const VectorUnit unit = PickedVectorUnit(p.type);
+  if (unit.terms_each > 1 && TermsEach(p, unit) > 1) {
+    return "this CPU multiplies several terms at once";
+  }
+  return "";
 }
 
 }  // namespace
@@ -332,32 +356,26 @@ FlatLayout LayoutOf(const FlatAxes& axes, int lanes) {
 }
 
 std::string FlatRefusal(const Problem& p, int threads, int64_t limit) {
-  if (p.pass == Pass::kWgrad) return "pixels are summed";
-  const int64_t o = p.pass == Pass::kDgrad ? p.ci : p.co;
-  if (p.ci == 0 || p.co == 0 || p.batch == 0) return "there is nothing to multiply";
-  if (o > FlatTiling::kMostOuts) return "groups have more than 64 outputs";
+  if (std::string reason = RefusalBeforeTiling(p); !reason.empty()) return reason;
   const Contraction c = LargestPhase(p);
-  if (c.o > FlatTiling::kMostOuts) return "there are more than 64 outputs and phases of the stride";
-  if (TermsEach(p, PickedVectorUnit(p.type)) > 1) {
-    return "this CPU multiplies several terms at once";
+  if (c.o > FlatTiling::kMostOuts) {
+    return Join("there are more than ", FlatTiling::kMostOuts, " outputs and phases of the stride");
   }
-  bool fits = false;
-  const FlatTiling t = TilingOfLimit(p, threads, limit, &fits);
-  if (!fits || (limit >= 0 && t.workspace_bytes() > limit)) {
+  const FlatChoice choice = Choose(p, c, threads, limit);
+  if (choice.cycles == 0 || (limit >= 0 && choice.t.workspace_bytes() > limit)) {
     return "what a chunk of channels reads does not fit into the memory of a task";
   }
   return "";
 }
 
 FlatTiling OfPhase(const Contraction& c, FlatTiling t) {
-  const FlatAxes axes = FlatAxesOf(c, t.images_last);
-  while (PlaneFloats(c, BlockOf(axes, t.block), t.lanes) > t.g_floats && Halve(t)) continue;
+  const BlockShape shape(c, FlatAxesOf(c, t.images_last));
+  while (shape.PlaneFloats(t) > static_cast<double>(t.g_floats) && Halve(t)) continue;
   return t;
 }
 
 FlatTiling FlatTilingOf(const Problem& p, int threads, int64_t limit) {
-  bool fits = false;
-  return TilingOfLimit(p, threads, limit, &fits);
+  return Choose(p, LargestPhase(p), threads, limit).t;
 }
 
 std::string FlatText(const Problem& p, int threads, int64_t limit) {
@@ -377,9 +395,9 @@ std::string FlatText(const Problem& p, int threads, int64_t limit) {
 }
 
 double FlatSeconds(const Problem& p, int threads) {
-  if (!FlatRefusal(p, threads, -1).empty()) return HUGE_VAL;
-  const Contraction c = LargestPhase(p);
-  const double cycles = CyclesOf(CountsOf(p, c, FlatTilingOf(p, threads, -1)));
+  if (!RefusalBeforeTiling(p).empty()) return HUGE_VAL;
+  const double cycles = Choose(p, LargestPhase(p), threads, -1).cycles;
+  if (cycles == 0) return HUGE_VAL;
   return std::max(cycles / RateOfCore().hertz, CountBytes(p) / 10e9) / threads;
 }
 
