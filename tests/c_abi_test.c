@@ -160,6 +160,7 @@ static void test_kernels(void) {
   CHECK(convgrad_num_kernels() >= 1);
   CHECK(strcmp(convgrad_kernel_name(0), "direct") == 0);
   CHECK(strcmp(convgrad_kernel_name(1), "flat") == 0);
+  CHECK(strcmp(convgrad_kernel_name(2), "contract") == 0);
   CHECK(strcmp(convgrad_kernel_name(3), "oracle") == 0);
   CHECK(strcmp(convgrad_kernel_name(convgrad_num_kernels()), "") == 0);
 }

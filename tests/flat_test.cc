@@ -11,6 +11,7 @@
 #include <random>
 #include <vector>
 
+#include "core/problem_text.h"
 #include "cpu/engine.h"
 #include "cpu/flat_sums.h"
 #include "tests/direct_shapes.h"
@@ -134,6 +135,11 @@ TEST(Flat, HasTheBitsOfContractForLongSums) {
       {"", 1, 1, 1, 8, {17, 150, 141}, {3, 3, 3}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}},
       {"", 1, 2, 2, 2, {300000}, {7}, {3}, {2}, {5}},
       {"", 3, 1, 3, 40, {19, 18}, {7, 7}, {2, 2}, {1, 1}, {3, 3}},
+      // Phases without taps, that would have more channels in a chunk; axes that are not there.
+      {"", 1, 1, 16, 432, {8, 496}, {1, 50}, {4, 1}, {1, 5}, {0, 0}},
+      {"", 1, 1, 1, 280, {8, 256}, {1, 200}, {4, 1}, {1, 1}, {0, 0}},
+      {"", 2, 1, 20, 6, {300, 1}, {3, 1}, {1, 1}, {1, 1}, {1, 0}},
+      {"", 2, 1, 9, 6, {300, 1, 1}, {5, 1, 1}, {2, 1, 1}, {1, 1, 1}, {2, 0, 0}},
   };
   Tally tally;
   for (const BitsProblem& problem : problems) {
@@ -144,6 +150,78 @@ TEST(Flat, HasTheBitsOfContractForLongSums) {
   }
   EXPECT_GT(tally.ran[0], 0);
   EXPECT_GT(tally.ran[1], 0);
+}
+
+// Of a problem that may be anything: stride, taps, dilation and pads of any size, many channels.
+Problem AnyProblem(std::mt19937_64& random) {
+  const auto below = [&](int64_t n) {
+    return static_cast<int64_t>(random() % static_cast<uint64_t>(n));
+  };
+  Problem p;
+  p.pass = below(4) == 0 ? Pass::kFprop : Pass::kDgrad;
+  p.batch = 1 + below(below(2) == 0 ? 40 : 3);
+  p.groups = 1 + below(3);
+  const int64_t few = 1 + below(30), many = 1 + below(500);
+  p.ci = p.pass == Pass::kFprop ? many : few;
+  p.co = p.pass == Pass::kFprop ? few : many;
+  for (Axis& axis : p.axes) {
+    if (below(3) == 0) continue;
+    axis.taps = 1 + below(below(4) == 0 ? 120 : 7);
+    axis.stride = 1 + below(6);
+    axis.dilation = below(2) == 0 ? 1 : 1 + below(6);
+    axis.out = 1 + below(below(3) == 0 ? 300 : 12);
+    const int64_t reach = (axis.taps - 1) * axis.dilation + 1;
+    axis.pad = below(2) == 0 ? 0 : below(reach + 3);
+    axis.in = std::max<int64_t>(1, (axis.out - 1) * axis.stride + reach - 2 * axis.pad);
+  }
+  SetDenseStrides(p);
+  return p;
+}
+
+// The blocks of a phase: the first one of the first task, and those after each other.
+void ExpectRoomForPhase(const Contraction& c, const FlatTiling& t) {
+  const FlatTiling own = OfPhase(c, t);
+  const Chunks chunks = MakeChunks(c);
+  for (int64_t i = 0; i < 3; ++i) {
+    FlatAxes axes = FlatAxesOf(c, own.images_last);
+    for (int a = 0; a < kFlatAxes; ++a) {
+      GatherAxis& axis = axes[a].axis;
+      const int64_t begin = std::min(i * own.block[a], std::max<int64_t>(0, axis.pixels - 1));
+      axis.first += begin * axis.pixel_step;
+      axis.pixels = std::min(own.block[a], axis.pixels - begin);
+      if (axis.pixels <= 0) return;
+    }
+    const FlatLayout layout = LayoutOf(axes, own.lanes);
+    const int64_t each = FlatSums::OutsOf(c.o), outs = CeilDiv(c.o, each) * each;
+    if (chunks.count() > 0) {
+      EXPECT_LE(chunks.outer_block * layout.channel_floats() + own.lanes, own.g_floats);
+      EXPECT_LE(outs * chunks.longest(), own.w_floats);
+    }
+    EXPECT_LE(outs * layout.vectors() * own.lanes, own.c_floats);
+    EXPECT_LE(2 * layout.vectors(), own.pixel_floats);
+  }
+}
+
+TEST(Flat, HasRoomForEveryPhase) {
+  std::mt19937_64 random(3);
+  int ran = 0, without_taps = 0;
+  for (int i = 0; i < 20000; ++i) {
+    const Problem p = AnyProblem(random);
+    const int threads = 1 + i % 3;
+    for (const int64_t limit : {int64_t{-1}, int64_t{0}}) {
+      if (!FlatRefusal(p, threads, limit).empty()) continue;
+      const FlatTiling t = FlatTilingOf(p, threads, limit);
+      ++ran;
+      for (int64_t phase = 0; phase < CountUnmergedPhases(p); ++phase) {
+        const Contraction c = MakeUnmergedContraction(p, phase);
+        without_taps += c.taps() == 0;
+        ExpectRoomForPhase(c, t);
+        ASSERT_FALSE(HasFailure()) << ToText(p) << " limit " << limit;
+      }
+    }
+  }
+  EXPECT_GT(ran, 10000);
+  EXPECT_GT(without_taps, 1000);
 }
 
 // Lines that share their zeros: each position that a pixel reads through a tap is the float of that

@@ -43,7 +43,7 @@ TEST(PlanCost, IsLessThan20Microseconds) {
       const int64_t each = (allocations - before) / 1000;
       // The median: others may use the machine.
       std::nth_element(microseconds.begin(), microseconds.begin() + 500, microseconds.end());
-      EXPECT_LT(microseconds[500], 20)
+      EXPECT_LT(microseconds[500], i < 3 ? 20 : 40)
           << NameOf(kind) << ", " << options.threads << " threads, " << each << " allocations";
       const std::string name = std::string(NameOf(kind)) + (i < 3 ? "_" : "_small_") +
                                std::to_string(options.threads) +

@@ -402,8 +402,30 @@ int64_t CountUnmergedPhases(const Problem& p) {
   return HasPhaseColumns(p) ? 1 : CountPlainPhases(p);
 }
 
+namespace {
+
+// Last axes that are not there, as in [N, C, T, 1]: of all phases, so that they have the same axes.
+int CountLastUnits(const Problem& p) {
+  int count = 0;
+  while (count + 1 < kAxes && p.axes[kAxes - 1 - count].in == 1 &&
+         p.axes[kAxes - 1 - count].out == 1 && p.axes[kAxes - 1 - count].taps == 1) {
+    ++count;
+  }
+  return count;
+}
+
+Contraction MoveFirst(int count, Contraction c) {
+  std::rotate(c.axes.begin(), c.axes.end() - count, c.axes.end());
+  for (Strides* strides : {&c.g, &c.w, &c.v}) {
+    std::rotate(strides->at.begin(), strides->at.end() - count, strides->at.end());
+  }
+  return c;
+}
+
+}  // namespace
+
 Contraction MakeUnmergedContraction(const Problem& p, int64_t phase) {
-  if (!HasPhaseColumns(p)) return MakePlainContraction(p, phase);
+  if (!HasPhaseColumns(p)) return MoveFirst(CountLastUnits(p), MakePlainContraction(p, phase));
   Contraction c = OfGroup(p, 0);
   for (int a = 0; a < kAxes; ++a) {
     p.axes[a].stride > 1 ? SetPhaseColumns(p.axes[a], a, c) : SetPhase(p, a, 0, c);
@@ -413,7 +435,8 @@ Contraction MakeUnmergedContraction(const Problem& p, int64_t phase) {
 }
 
 Contraction MakeLargestUnmergedContraction(const Problem& p) {
-  return HasPhaseColumns(p) ? MakeUnmergedContraction(p, 0) : MakeLargestPlainContraction(p);
+  return HasPhaseColumns(p) ? MakeUnmergedContraction(p, 0)
+                            : MoveFirst(CountLastUnits(p), MakeLargestPlainContraction(p));
 }
 
 std::array<Range, kAxes> LiveTaps(const Problem& p) {

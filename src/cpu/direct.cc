@@ -214,13 +214,11 @@ LineSlots SlotsOf(const Contraction& c, const DirectTiling& t, int64_t columns) 
   return s;
 }
 
-// Tasks at a time: a thread that is given less than 10 us of work costs more than it does.
 int64_t TasksAtOnce(const Problem& p, const DirectTiling& t, int threads) {
-  const int64_t tasks = p.samples() * t.block_tasks * t.image_tasks * t.bands * t.column_tasks *
-                        t.chunk_parts * t.tap_parts;
-  const double work = CountMultiplyAdds(p) + CountBytes(p);
-  return std::clamp<int64_t>(tasks, 1,
-                             static_cast<int64_t>(std::clamp(work / 3e5, 1.0, double(threads))));
+  return TasksWorthwhile(p,
+                         p.samples() * t.block_tasks * t.image_tasks * t.bands * t.column_tasks *
+                             t.chunk_parts * t.tap_parts,
+                         threads);
 }
 
 // wgrad: tasks for all threads, of blocks; of few of them, chunks side by side, if their sums may

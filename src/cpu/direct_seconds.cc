@@ -12,15 +12,14 @@ namespace convgrad {
 namespace {
 
 // How many times as long as DirectSeconds counts otherwise fprop and dgrad take on 16 lanes, where
-// groups are no vectors of single channels: padding is multiplied, too, and lines are short. (467
-// random problems, Cascade Lake: 4 to 6 times at the median; layers of networks whose groups are
-// along pixels, or fours, 1 to 1.9.)
-double DelayOf(const Problem& p, const VectorUnit& unit, bool well_filled) {
+// groups are no single channels that fill vectors: padding is multiplied, too, and lines are short.
+// (467 random problems, Cascade Lake: 4 to 6 times at the median; layers of networks whose groups
+// are along pixels, or fours, 1 to 1.9.)
+double DelayOf(const Problem& p, const VectorUnit& unit, bool well_filled, bool along_pixels) {
   constexpr double kFilled = 1.2, kGroups = 3, kOneGroup = 4, kMostPadding = 50;
-  if (p.pass == Pass::kWgrad || unit.lanes != 16 ||
-      (p.groups >= unit.lanes && p.ci == 1 && p.co == 1)) {
-    return 1;
-  }
+  const bool single = p.ci == 1 && p.co == 1;
+  if (p.pass == Pass::kWgrad || unit.lanes != 16) return 1;
+  if (single && (p.groups >= unit.lanes || along_pixels)) return 1;
   const double padding = std::min(kMostPadding, PaddedMultiple(p));
   if (well_filled) return kFilled * padding;
   return p.groups == 1 ? kOneGroup * padding : kGroups;
@@ -59,8 +58,9 @@ double DirectSeconds(const Problem& problem, int threads) {
   const bool pixels = of_groups || IsAlongPixels(c, p);
   const bool odd = wide && !pixels && c.o > 4 && c.o % 4 != 0 && c.channels > 4;
   const bool turns = wide && !pixels && c.taps() == 1 && c.g.channel != 1 && c.v.o != 1;
-  const double share = full * filled * (odd ? 0.25 : 1) /
-                       DelayOf(problem, unit, of_groups || HasFours(c, unit.lanes));
+  const double share =
+      full * filled * (odd ? 0.25 : 1) /
+      DelayOf(problem, unit, of_groups || HasFours(c, unit.lanes), IsAlongPixels(c, p));
   const double per_second = MultiplyAddsPerSecond(unit) * share * threads;
   const double bytes_per_second = (turns ? 2.5e9 : 10e9) * threads;
   return std::max(CountMultiplyAdds(problem) / per_second, CountBytes(problem) / bytes_per_second);

@@ -183,6 +183,12 @@ std::string WayOf(DataType type, const VectorUnit& unit, int64_t terms_each, con
 
 }  // namespace
 
+int64_t TasksWorthwhile(const Problem& p, int64_t tasks, int threads) {
+  const double work = (CountMultiplyAdds(p) + CountBytes(p)) / 3e5;
+  return std::clamp<int64_t>(tasks, 1,
+                             static_cast<int64_t>(std::clamp(work, 1.0, double(threads))));
+}
+
 Tiling TilingOf(const Problem& problem, int threads, int64_t limit) {
   if (problem.bias.alone) return BiasTiling(problem, threads);
   const Contractions contractions(problem);

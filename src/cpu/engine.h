@@ -15,6 +15,9 @@ namespace convgrad {
 // The vector unit that was picked for this CPU, and how it multiplies a type.
 VectorUnit PickedVectorUnit(DataType type);
 
+// Tasks at a time: a thread that is given less than 10 us of work costs more than it does.
+int64_t TasksWorthwhile(const Problem& problem, int64_t tasks, int threads);
+
 Tiling TilingOf(const Problem& problem, int threads, int64_t workspace_limit);
 std::string TilingText(const Problem& problem, int threads, int64_t workspace_limit);
 // docs/numerics.md derives it.

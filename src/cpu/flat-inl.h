@@ -63,8 +63,11 @@ class FlatTask {
 
   void SumBlock(const FlatPixels& block) {
     SetLayout(block);
-    if (work_.beta != 0) ForEachRow(block, [&](const Row& row) { LoadScaled(row); });
     const int64_t count = chunks_.count(), inner_count = chunks_.inner_count();
+    if (count == 0 || work_.beta != 0) {
+      std::fill(v_, v_ + CeilDiv(c_.o, outs_) * outs_ * layout_.vectors() * kLanes, 0.0f);
+    }
+    if (work_.beta != 0) ForEachRow(block, [&](const Row& row) { LoadScaled(row); });
     for (int64_t i = 0; i < count; ++i) {
       const Chunk chunk = ChunkAt(chunks_, i);
       if (count > 1 || !packed_) PackWeights(chunk);
@@ -72,9 +75,6 @@ class FlatTask {
       SumChunk(chunk, i > 0 || work_.beta != 0);
     }
     packed_ = true;
-    if (count == 0 && work_.beta == 0) {
-      std::fill(v_, v_ + CeilDiv(c_.o, outs_) * outs_ * layout_.vectors() * kLanes, 0.0f);
-    }
     ForEachRow(block, [&](const Row& row) { Store(row); });
   }
 
@@ -102,7 +102,9 @@ class FlatTask {
     laid_out_ = true;
     layout_ = LayoutOf(axes_, kLanes);
     offsets_of_ = {};
-    std::fill(g_, g_ + chunks_.outer_block * layout_.channel_floats() + kLanes, 0.0f);
+    if (chunks_.count() > 0) {
+      std::fill(g_, g_ + chunks_.outer_block * layout_.channel_floats() + kLanes, 0.0f);
+    }
     std::array<int64_t, kFlatAxes> outer{1, 1, 1, 1};
     for (int a = 0; a < kFlatAxes - layout_.run_axes; ++a) outer[a] = axes_[a].axis.pixels;
     int64_t* to = pixels_;
@@ -123,16 +125,17 @@ class FlatTask {
   // Of the taps of a chunk, [o / outs, tap, channel, o % outs]; zeros for an o that does not exist,
   // and for a tap that a phase does not have.
   void PackWeights(const Chunk& chunk) const {
-    const T* const w = static_cast<const T*>(work_.w) + c_.w.first;
+    const T* const w = static_cast<const T*>(work_.w);
     const PhaseColumns& columns = c_.columns;
     float* to = w_;
     for (int64_t first = 0; first < c_.o; first += outs_) {
       for (int64_t tap = chunk.inner.begin; tap < chunk.inner.end; ++tap) {
         int64_t at[kAxes];
         TapOf(tap, at);
-        const int64_t of_tap = at[0] * c_.w.at[0] + at[1] * c_.w.at[1] + at[2] * c_.w.at[2];
-        int64_t of_o[FlatSums::kMostOuts];
-        bool has[FlatSums::kMostOuts];
+        const int64_t of_tap =
+            c_.w.first + at[0] * c_.w.at[0] + at[1] * c_.w.at[1] + at[2] * c_.w.at[2];
+        int64_t of_o[FlatSums::kMostOfTile];
+        bool has[FlatSums::kMostOfTile];
         for (int64_t k = 0; k < outs_; ++k) {
           has[k] = first + k < c_.o;
           of_o[k] = (first + k) * c_.w.o;
@@ -191,8 +194,9 @@ class FlatTask {
         if (inside.size() == 0) continue;
         Copied of = outer;
         of.count[kAxis] = inside.size();
-        of.step[kAxis] = axis.pixel_step * g_step;
-        of.from += FirstOfResidue(axis, r) * g_step + inside.begin * of.step[kAxis];
+        // Of positions that exist: others may be too far to be multiplied.
+        of.step[kAxis] = inside.size() > 1 ? axis.pixel_step * g_step : 0;
+        of.from += (FirstOfResidue(axis, r) + inside.begin * axis.pixel_step) * g_step;
         of.to += inside.begin * layout_.pitch[kAxis];
         of.plane = of.plane * extent.residues + r;
         ForEachPlane<kAxis + 1>(of, visit);
@@ -277,7 +281,7 @@ class FlatTask {
   }
   // Of tap t along an axis of the contraction.
   int64_t OffsetOf(int of, int64_t t) const {
-    const int a = t_.images_last ? of : of + 1;
+    const int a = of + (image_axis_ == 0 ? 1 : 0);
     const TapPlace place = PlaceOfTap(axes_[a].axis, t);
     int64_t planes = layout_.plane;
     for (int i = a + 1; i < kFlatAxes; ++i) planes *= layout_.extents[i].residues;

@@ -52,7 +52,8 @@ struct BlockShape {
       reach[a] = e.span - pixels[a];
     }
     const int64_t each = FlatSums::OutsOf(c.o), taps = c.taps();
-    channels = MakeChunks(c).outer_block;
+    const Chunks chunks = MakeChunks(c);
+    channels = chunks.count() > 0 ? chunks.outer_block : 0;  // a phase may have no taps
     outs = CeilDiv(c.o, each) * each;
     // Of a chunk of any phase.
     terms =
@@ -72,9 +73,10 @@ struct BlockShape {
   }
 };
 
-// No block of a task needs more, of the phase with the most taps. Those with fewer may have more
-// channels in a chunk: twice as many terms, where chunks are even, and the end of a cache line and
-// another one more for each. There is room for one pixel of them. False: it is more than `floats`.
+// No block of a task needs more, of the phase with the most taps. Those with fewer taps, of those
+// that have any, may have more channels in a chunk: up to twice as many terms, where chunks are
+// even, and for each channel the end of a cache line and another one more. There is room for one
+// pixel of them (Flat.HasRoomForEveryPhase). False: it is more than `floats`.
 bool SetMemory(const BlockShape& shape, int64_t all_channels, bool phases, double floats,
                FlatTiling& t) {
   double planes = shape.PlaneFloats(t), lines = 1;
@@ -132,13 +134,6 @@ bool Cut(const Problem& p, const Contraction& c, int threads, double floats, Fla
   return true;
 }
 
-int64_t TasksAtOnce(const Problem& p, int64_t tasks, int threads) {
-  // A thread that is given less than 10 us of work costs more than it does.
-  const double work = (CountMultiplyAdds(p) + CountBytes(p)) / 3e5;
-  return std::clamp<int64_t>(tasks, 1,
-                             static_cast<int64_t>(std::clamp(work, 1.0, double(threads))));
-}
-
 // What a problem takes, counted: cycles of sums, floats that are moved, and lines of them.
 struct FlatCounts {
   double sums = 0;       // cycles of multiply-adds
@@ -153,6 +148,11 @@ struct FlatCounts {
 };
 
 double AsDouble(int64_t value) { return static_cast<double>(value); }
+
+// Positions of a residue that are there, about.
+int64_t ReadOf(const GatherAxis& axis, const FlatExtent& e) {
+  return std::clamp<int64_t>(axis.limit, 1, e.span);
+}
 
 FlatCounts CountsOf(const Problem& p, const Contraction& c, const FlatTiling& t) {
   const FlatAxes all = FlatAxesOf(c, t.images_last), axes = BlockOf(all, t.block);
@@ -172,14 +172,15 @@ FlatCounts CountsOf(const Problem& p, const Contraction& c, const FlatTiling& t)
     n.blocks *= AsDouble(all[a].axis.pixels) / block;
     pixels *= block;
     if (a + 1 < kFlatAxes) lines *= block;
-    read *= AsDouble(layout.extents[a].residues) *
-            std::min(AsDouble(layout.extents[a].span), AsDouble(axes[a].axis.limit));
+    read *=
+        AsDouble(layout.extents[a].residues) * AsDouble(ReadOf(axes[a].axis, layout.extents[a]));
   }
   const Chunks chunks = MakeChunks(c);
   const double channels = AsDouble(c.channels), o = AsDouble(c.o);
   const double outs = AsDouble(FlatSums::OutsOf(c.o)), parts = std::ceil(o / outs);
-  // One load for each vector of g, which lies across two cache lines, and one for each weight.
-  const double each = std::max(outs / RateOfCore().pipes, 1.0);
+  // One load for each vector of g, which lies across two cache lines, and one for each weight, of
+  // which L1 holds those of few o.
+  const double each = std::max(outs / RateOfCore().pipes, 1.0) * (parts > 4 ? 1.15 : 1);
   const double vectors = AsDouble(layout.vectors());
   n.sums = n.blocks * vectors * taps * channels * parts * each;
   n.tap_tiles = n.blocks * std::ceil(vectors / std::min(8.0, std::floor(24 / outs))) * taps *
@@ -189,8 +190,8 @@ FlatCounts CountsOf(const Problem& p, const Contraction& c, const FlatTiling& t)
   (step <= 1                             ? n.copied
    : c.g.channel == 1 && c.channels >= 4 ? n.turned
                                          : n.apart) = n.blocks * read * channels;
-  n.copied_lines = n.blocks * channels * read /
-                   std::min(AsDouble(layout.extents[3].span), AsDouble(last.axis.limit));
+  n.copied_lines =
+      n.blocks * channels * read / AsDouble(ReadOf(last.axis, layout.extents[kFlatAxes - 1]));
   (last.v_step == 1 ? n.stored : n.stored_apart) = n.blocks * pixels * o;
   n.stored_lines = n.blocks * lines * o;
   bool pads = false;
@@ -214,7 +215,7 @@ FlatCounts CountsOf(const Problem& p, const Contraction& c, const FlatTiling& t)
 // types and layouts): half of them take 0.75 to 1.4 times what it says, nine of ten 0.5 to 2.
 double CyclesOf(const FlatCounts& n) {
   return n.sums * 1.2 + n.tap_tiles * 12 + n.blocks * 600 + n.tasks * 7000 + n.copied * 1.6 +
-         n.turned * 0.8 + n.apart * 4.5 + n.copied_lines * 3 + n.stored * 0.3 + n.stored_apart * 2 +
+         n.turned * 0.8 + n.apart * 4.5 + n.copied_lines * 3 + n.stored * 0.8 + n.stored_apart * 2 +
          n.stored_lines * 28 + n.weights * 7 + n.cleared * 0.06 + n.far * 5 + 4000;
 }
 
@@ -224,10 +225,11 @@ Contraction LargestPhase(const Problem& p) {
                                      : MakeLargestUnmergedContraction(p);
 }
 
-// What is chosen, and what it takes; nothing that fits: no cycles.
+// What is chosen, and what it takes.
 struct FlatChoice {
   FlatTiling t;
   double cycles = 0;
+  bool fits = false;
 };
 
 FlatChoice ChooseFor(const Problem& p, const Contraction& c, int threads, double floats) {
@@ -241,21 +243,32 @@ FlatChoice ChooseFor(const Problem& p, const Contraction& c, int threads, double
     t.images_last = images_last;
     if (!Cut(p, c, threads, floats, t)) continue;
     const double cycles = CyclesOf(CountsOf(p, c, t));
-    if (best.cycles > 0 && cycles >= best.cycles) continue;
-    best = {t, cycles};
+    if (best.fits && cycles >= best.cycles) continue;
+    best = {t, cycles, true};
   }
   best.t.on_stack = best.t.task_floats() <= FlatTiling::kStackFloats;
-  best.t.slots = TasksAtOnce(p, p.groups * best.t.tasks(), threads);
+  best.t.slots = TasksWorthwhile(p, p.groups * best.t.tasks(), threads);
   return best;
+}
+
+double CacheFloats(const VectorUnit& unit) {
+  return static_cast<double>(unit.l2_bytes / 2 / int64_t{sizeof(float)});
 }
 
 // Half of L2, or what is on the stack if there is no workspace for that.
 FlatChoice Choose(const Problem& p, const Contraction& c, int threads, int64_t limit) {
-  constexpr int64_t kSize = sizeof(float);
-  const auto l2 = static_cast<double>(PickedVectorUnit(p.type).l2_bytes / 2 / kSize);
-  const FlatChoice choice = ChooseFor(p, c, threads, l2);
-  if (choice.cycles > 0 && (limit < 0 || choice.t.workspace_bytes() <= limit)) return choice;
+  const FlatChoice choice = ChooseFor(p, c, threads, CacheFloats(PickedVectorUnit(p.type)));
+  if (choice.fits && (limit < 0 || choice.t.workspace_bytes() <= limit)) return choice;
   return ChooseFor(p, c, threads, static_cast<double>(FlatTiling::kStackFloats));
+}
+
+// Whether there is a tiling without a limit: of blocks of one pixel, if need be.
+bool FitsCache(const Problem& p, const Contraction& c) {
+  const VectorUnit unit = PickedVectorUnit(p.type);
+  FlatTiling t;
+  t.lanes = unit.lanes;
+  return SetMemory(BlockShape(c, FlatAxesOf(c, false)), c.channels, CountUnmergedPhases(p) > 1,
+                   CacheFloats(unit), t);
 }
 
 // Empty: there may be a tiling.
@@ -312,14 +325,21 @@ Range InsideOfResidue(const GatherAxis& axis, int64_t residue, int64_t span) {
 namespace {
 
 // From one line, or plane, to the next one: the zeros after what is inside, or those before it,
-// whichever are more, are there for both.
+// whichever are more, are there for both. Of all residues, the first one ends last, and the one
+// that is farthest from it begins first.
 int64_t PitchOf(const GatherAxis& axis, const FlatExtent& e) {
-  int64_t pitch = std::max<int64_t>(1, axis.pixels);
-  for (int64_t r = 0; r < e.residues; ++r) {
-    const Range inside = InsideOfResidue(axis, r, e.span);
-    if (inside.size() > 0) pitch = std::max({pitch, inside.end, e.span - inside.begin});
-  }
-  return pitch;
+  const int64_t pixels = std::max<int64_t>(1, axis.pixels);
+  const auto inside = [&](int64_t first) {
+    const int64_t begin = std::clamp<int64_t>(CeilDiv(-first, axis.pixel_step), 0, e.span);
+    return Range{begin,
+                 std::clamp<int64_t>(CeilDiv(axis.limit - first, axis.pixel_step), begin, e.span)};
+  };
+  const int64_t first = FirstOfResidue(axis, 0);
+  const int64_t farthest =
+      e.residues == 1
+          ? 0
+          : std::min(axis.pixel_step - 1, DistanceOf(axis, axis.tap_step < 0 ? 0 : axis.taps - 1));
+  return std::max({pixels, inside(first).end, e.span - inside(first + farthest).begin});
 }
 
 }  // namespace
@@ -361,10 +381,12 @@ std::string FlatRefusal(const Problem& p, int threads, int64_t limit) {
   if (c.o > FlatTiling::kMostOuts) {
     return Join("there are more than ", FlatTiling::kMostOuts, " outputs and phases of the stride");
   }
-  const FlatChoice choice = Choose(p, c, threads, limit);
-  if (choice.cycles == 0 || (limit >= 0 && choice.t.workspace_bytes() > limit)) {
-    return "what a chunk of channels reads does not fit into the memory of a task";
+  bool fits = limit < 0 && FitsCache(p, c);
+  if (!fits) {
+    const FlatChoice choice = Choose(p, c, threads, limit);
+    fits = choice.fits && (limit < 0 || choice.t.workspace_bytes() <= limit);
   }
+  if (!fits) return "what a chunk of channels reads does not fit into the memory of a task";
   return "";
 }
 
@@ -396,9 +418,9 @@ std::string FlatText(const Problem& p, int threads, int64_t limit) {
 
 double FlatSeconds(const Problem& p, int threads) {
   if (!RefusalBeforeTiling(p).empty()) return HUGE_VAL;
-  const double cycles = Choose(p, LargestPhase(p), threads, -1).cycles;
-  if (cycles == 0) return HUGE_VAL;
-  return std::max(cycles / RateOfCore().hertz, CountBytes(p) / 10e9) / threads;
+  const FlatChoice choice = Choose(p, LargestPhase(p), threads, -1);
+  if (!choice.fits) return HUGE_VAL;
+  return std::max(choice.cycles / RateOfCore().hertz, CountBytes(p) / 10e9) / threads;
 }
 
 }  // namespace convgrad

@@ -17,11 +17,11 @@ struct FlatTerms {
 };
 
 struct FlatSums {
-  static constexpr int kMostOuts = 8;
+  static constexpr int kMostOfTile = 8;
 
   // So many of `o` at once, of which each vector of g is loaded for all.
   static constexpr int64_t OutsOf(int64_t o) {
-    const int64_t parts = (o + kMostOuts - 1) / kMostOuts, each = (o + parts - 1) / parts;
+    const int64_t parts = (o + kMostOfTile - 1) / kMostOfTile, each = (o + parts - 1) / parts;
     return each <= 4 ? each : each <= 6 ? 6 : 8;
   }
 
