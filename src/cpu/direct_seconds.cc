@@ -16,12 +16,12 @@ namespace {
 // (467 random problems, Cascade Lake: 4 to 6 times at the median; layers of networks whose groups
 // are along pixels, or fours, 1 to 1.9.)
 double DelayOf(const Problem& p, const VectorUnit& unit, bool well_filled, bool along_pixels) {
-  constexpr double kFilled = 1.2, kGroups = 3, kOneGroup = 4, kMostPadding = 50;
+  constexpr double kGroups = 3, kOneGroup = 4, kMuchPadding = 1.5, kMostPadding = 50;
   const bool single = p.ci == 1 && p.co == 1;
   if (p.pass == Pass::kWgrad || unit.lanes != 16) return 1;
   if (single && (p.groups >= unit.lanes || along_pixels)) return 1;
   const double padding = std::min(kMostPadding, PaddedMultiple(p));
-  if (well_filled) return kFilled * padding;
+  if (well_filled) return padding < kMuchPadding ? 1 : padding;
   return p.groups == 1 ? kOneGroup * padding : kGroups;
 }
 
