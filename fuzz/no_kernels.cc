@@ -4,6 +4,7 @@
 
 #include "cpu/contract.h"
 #include "cpu/direct.h"
+#include "cpu/flat.h"
 
 namespace convgrad {
 
@@ -22,5 +23,8 @@ void RunBlockF16(const Contraction&, const Tiling&, const BlockOperands&, Range,
 void RunDirectF32(const DirectWork&, const DirectTask&, float*) { std::abort(); }
 void RunDirectBF16(const DirectWork&, const DirectTask&, float*) { std::abort(); }
 void RunDirectF16(const DirectWork&, const DirectTask&, float*) { std::abort(); }
+void RunFlatF32(const FlatWork&, const FlatPixels&, float*) { std::abort(); }
+void RunFlatBF16(const FlatWork&, const FlatPixels&, float*) { std::abort(); }
+void RunFlatF16(const FlatWork&, const FlatPixels&, float*) { std::abort(); }
 
 }  // namespace convgrad
