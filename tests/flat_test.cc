@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <random>
@@ -317,6 +318,24 @@ TEST(Flat, IsChosenForFewOutputs) {
       EXPECT_TRUE(!last || plan->kernel() == "flat") << plan->Explain();
     }
   }
+}
+
+// Nor is anything counted there, of extents whose products are no numbers.
+TEST(Flat, RefusesWhatHasNothingToMultiply) {
+  Problem p;
+  constexpr int64_t kFar = int64_t{1} << 30;
+  p.axes = {Axis{.in = 0, .out = 24, .pad = 12},
+            Axis{.in = kFar + 1, .out = 1, .taps = 2, .dilation = kFar},
+            Axis{.in = kFar + 1, .out = 1, .taps = 2, .dilation = kFar}};
+  EXPECT_EQ(FlatRefusal(p, 1, -1), "there is nothing to multiply");
+  EXPECT_EQ(FlatSeconds(p, 1), HUGE_VAL);
+  p.axes[0] = {.in = 1, .out = 2, .pad = 5};
+  EXPECT_EQ(FlatRefusal(p, 1, -1), "no tap meets anything but padding");
+  EXPECT_EQ(FlatSeconds(p, 1), HUGE_VAL);
+  p.pass = Pass::kDgrad;
+  p.axes = {Axis{}, Axis{.in = 0, .out = 2, .pad = 2},
+            Axis{.in = 10 * kFar, .out = 2, .stride = 10 * kFar}};
+  EXPECT_EQ(FlatRefusal(p, 1, -1), "there is nothing to multiply");
 }
 
 TEST(Flat, SumsNoMoreOutputsThanItHasTilesFor) {

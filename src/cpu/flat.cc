@@ -276,7 +276,9 @@ bool FitsCache(const Problem& p, const Contraction& c) {
 // Empty: there may be a tiling.
 std::string RefusalBeforeTiling(const Problem& p) {
   if (p.pass == Pass::kWgrad) return "pixels are summed";
-  if (p.ci == 0 || p.co == 0 || p.batch == 0) return "there is nothing to multiply";
+  bool empty = p.ci == 0 || p.co == 0 || p.batch == 0;
+  for (const Axis& axis : p.axes) empty = empty || axis.in == 0 || axis.out == 0;
+  if (empty) return "there is nothing to multiply";
   if ((p.pass == Pass::kDgrad ? p.ci : p.co) > FlatTiling::kMostOuts) {
     return Join("groups have more than ", FlatTiling::kMostOuts, " outputs");
   }
@@ -380,6 +382,7 @@ FlatLayout LayoutOf(const FlatAxes& axes, int lanes) {
 std::string FlatRefusal(const Problem& p, int threads, int64_t limit) {
   if (std::string reason = RefusalBeforeTiling(p); !reason.empty()) return reason;
   const Contraction c = LargestPhase(p);
+  if (c.taps() == 0) return "no tap meets anything but padding";
   if (c.o > FlatTiling::kMostOuts) {
     return Join("there are more than ", FlatTiling::kMostOuts, " outputs and phases of the stride");
   }
@@ -420,7 +423,9 @@ std::string FlatText(const Problem& p, int threads, int64_t limit) {
 
 double FlatSeconds(const Problem& p, int threads) {
   if (!RefusalBeforeTiling(p).empty()) return HUGE_VAL;
-  const FlatChoice choice = Choose(p, LargestPhase(p), threads, -1);
+  const Contraction c = LargestPhase(p);
+  if (c.taps() == 0) return HUGE_VAL;
+  const FlatChoice choice = Choose(p, c, threads, -1);
   if (!choice.fits) return HUGE_VAL;
   return std::max(choice.cycles / RateOfCore().hertz, CountBytes(p) / 10e9) / threads;
 }
