@@ -227,6 +227,6 @@ def kernels() -> Dict[str, str]:
 
     >>> import convgrad
     >>> list(convgrad.kernels())
-    ['direct', 'contract', 'oracle']
+    ['direct', 'flat', 'contract', 'oracle']
     """
     return dict(_core.kernels())

@@ -69,7 +69,7 @@ def repeated():
         (dict(workspace_limit=-5), ValueError,
          "workspace_limit is -5, expected None (no limit), 0 or more bytes"),
         (dict(kernel="quick"), ValueError,
-         "kernel 'quick' is unknown, expected one of direct, contract, oracle"),
+         "kernel 'quick' is unknown, expected one of direct, flat, contract, oracle"),
     ],
 )  # fmt: skip
 def test_convolution(changed, error, sentence):
